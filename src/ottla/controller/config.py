@@ -9,7 +9,7 @@ NUM_PARTITIONS: Final = ConfigKey(
     "num.partitions",
     ConfigType.INT,
     1,
-    "Partitions of a topic that is created without a count.",
+    "Partitions of topics created without a count.",
     validator=at_least(1),
     dynamic=True,
 )
@@ -17,9 +17,8 @@ DEFAULT_REPLICATION_FACTOR: Final = ConfigKey(
     "default.replication.factor",
     ConfigType.INT,
     3,
-    "Replicas of each partition of a topic that is created without a replication factor; a smaller"
-    " cluster uses all its brokers. Apache Kafka's default is 1, which loses what was acknowledged"
-    " with the first disk.",
+    "Replication factor of topics created without one; a smaller cluster uses all its brokers. "
+    "Apache Kafka's default is 1, which loses acknowledged records with the first disk.",
     validator=at_least(1),
     dynamic=True,
 )
@@ -27,7 +26,7 @@ AUTO_CREATE_TOPICS_ENABLE: Final = ConfigKey(
     "auto.create.topics.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a topic is created when a client asks for its metadata and it does not exist.",
+    "Whether to create a missing topic when a client asks for its metadata.",
     dynamic=True,
 )
 DELETE_TOPIC_ENABLE: Final = ConfigKey(
@@ -41,8 +40,8 @@ BROKER_SESSION_TIMEOUT_MS: Final = ConfigKey(
     "broker.session.timeout.ms",
     ConfigType.INT,
     9_000,
-    "A broker that sends no heartbeat for this long is fenced: it leads nothing until it is back. "
-    "Nobody waits for it when the broker's process has ended.",
+    "A broker that sends no heartbeat for this long is fenced: it leads nothing until it is back."
+    " A broker whose process has ended is fenced at once.",
     validator=at_least(1),
 )
 BROKER_HEARTBEAT_INTERVAL_MS: Final = ConfigKey(
@@ -56,22 +55,23 @@ AUTO_LEADER_REBALANCE_ENABLE: Final = ConfigKey(
     "auto.leader.rebalance.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether the first replica of a partition leads it again when it is back in sync.",
+    "Whether leadership returns to the preferred (first) replica of a partition when it is back "
+    "in sync.",
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = ConfigKey(
     "leader.imbalance.check.interval.seconds",
     ConfigType.LONG,
     10,
-    "How often the controller looks for partitions that their first replica could lead again. "
-    "Kafka looks every 300 s.",
+    "How often the controller looks for partitions that could return to their preferred leader. "
+    "Kafka's default is 300 s.",
     validator=at_least(1),
 )
 MIN_INSYNC_REPLICAS: Final = ConfigKey(
     "min.insync.replicas",
     ConfigType.INT,
     1,
-    "In-sync replicas that acks=all needs; with fewer, writes are refused. It is the same on all "
-    "brokers: of their files only that of the first controller counts.",
+    "In-sync replicas required for acks=all; with fewer, writes are refused. It is the same on "
+    "all brokers: only the first controller's file counts.",
     at_least(1),
     "min.insync.replicas",
 )
@@ -87,16 +87,16 @@ RECORD_IMPORT: Final = ConfigKey(
     "record.import",
     ConfigType.STRING,
     "none",
-    "Whether records come into the topic with the offsets that they had elsewhere, as restore and"
-    " migrate write them. open: only so; producers are refused, and nothing is removed. closed: no"
-    " more. A topic is open only from its creation on.",
+    "Whether records are imported with their original offsets, as by restore and migrate. open: "
+    "only imports are accepted; producers are refused, and nothing is removed. closed: no more "
+    "imports. A topic can be open only from its creation.",
     one_of("none", IMPORT_OPEN, "closed"),
 )
 CONTROLLER_QUOTA_WINDOW_NUM: Final = ConfigKey(
     "controller.quota.window.num",
     ConfigType.INT,
     11,
-    "For how many windows a client may save up what its controller_mutation_rate allows.",
+    "For how many windows a client can save up unused controller_mutation_rate.",
     validator=at_least(1),
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS: Final = ConfigKey(
@@ -112,9 +112,9 @@ CORDONED_LOG_DIRS: Final[ConfigKey[tuple[str, ...]]] = ConfigKey(
     "cordoned.log.dirs",
     ConfigType.LIST,
     (),
-    "Log directories of a broker that get no new partitions, or * for all (KIP-1066). A broker all "
-    "of whose directories are cordoned gets no new replicas. It is set in the metadata, as "
-    "`ottla node drain` does.",
+    "Log directories of a broker that get no new partitions, or * for all (KIP-1066). A broker "
+    "with all directories cordoned gets no new replicas. Set it in the metadata, as `ottla node "
+    "drain` does.",
     dynamic=True,
 )
 

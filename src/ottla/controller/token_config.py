@@ -10,20 +10,21 @@ DELEGATION_TOKEN_SECRET_KEY: Final = ConfigKey(
     "delegation.token.secret.key",
     ConfigType.PASSWORD,
     "",
-    "What delegation tokens are made with, the same on all nodes. Without it there are no tokens.",
+    "The secret that delegation tokens are derived from; the same on all nodes. Without it there "
+    "are no tokens.",
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = ConfigKey(
     "delegation.token.max.lifetime.ms",
     ConfigType.LONG,
     7 * _DAY_MS,
-    "How long a delegation token lives at most, however often it is renewed.",
+    "The maximum lifetime of a delegation token, renewals included.",
     validator=at_least(1),
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = ConfigKey(
     "delegation.token.expiry.time.ms",
     ConfigType.LONG,
     _DAY_MS,
-    "How long a delegation token lives until it has to be renewed.",
+    "How long a delegation token is valid without renewal.",
     validator=at_least(1),
 )
 DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = ConfigKey(

@@ -81,12 +81,8 @@ def bounded_key(
             synonym=broker_name,
         ),
         broker_key(broker_name, value, doc, alterable=dynamic),
-        broker_key(
-            f"group.{kind}.min.{rest}", low, f"The least that {name} can be.", alterable=False
-        ),
-        broker_key(
-            f"group.{kind}.max.{rest}", high, f"The most that {name} can be.", alterable=False
-        ),
+        broker_key(f"group.{kind}.min.{rest}", low, f"Minimum of {name}.", alterable=False),
+        broker_key(f"group.{kind}.max.{rest}", high, f"Maximum of {name}.", alterable=False),
     )
 
 

@@ -30,30 +30,29 @@ GROUP_COORDINATOR_REBALANCE_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "group.coordinator.rebalance.protocols",
     ConfigType.LIST,
     ("classic", "consumer", "streams"),
-    "The protocols of groups that are served. Without consumer or streams, clients that ask for"
-    " groups of these kinds (KIP-848, KIP-1071) are told that there are none; share groups have the"
-    " feature share.version.",
+    "The group protocols to serve. Without consumer or streams, such groups (KIP-848, KIP-1071) "
+    "are refused; share groups have the feature share.version.",
     _protocols_problem,
 )
 GROUP_MIN_SESSION_TIMEOUT_MS = _integer(
     "group.min.session.timeout.ms",
     6_000,
-    "The shortest session timeout that a member of a classic group may ask for.",
+    "The shortest session timeout of classic group members.",
 )
 GROUP_MAX_SESSION_TIMEOUT_MS = _integer(
     "group.max.session.timeout.ms",
     1_800_000,
-    "The longest session timeout that a member of a classic group may ask for.",
+    "The longest session timeout of classic group members.",
 )
 GROUP_INITIAL_REBALANCE_DELAY_MS = _integer(
     "group.initial.rebalance.delay.ms",
     3_000,
-    "How long an empty classic group waits for one more member before its first rebalance ends:"
-    " the delay begins anew with each, up to the rebalance timeout.",
+    "How long an empty classic group waits for more members before its first rebalance ends: each"
+    " member restarts the delay, up to the rebalance timeout.",
     low=0,
 )
 GROUP_MAX_SIZE = _integer(
-    "group.max.size", _INT_MAX, "The most members that a classic group can have."
+    "group.max.size", _INT_MAX, "Maximum number of members of a classic group."
 )
 OFFSETS_RETENTION_MINUTES = _integer(
     "offsets.retention.minutes",
@@ -66,7 +65,7 @@ OFFSETS_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
     "offsets.retention.check.interval.ms",
     ConfigType.LONG,
     600_000,
-    "How often expired offsets are looked for.",
+    "How often to look for expired offsets.",
     validator=at_least(1),
 )
 OFFSETS_TOPIC_NUM_PARTITIONS = _integer(
@@ -91,11 +90,11 @@ OFFSETS_TOPIC_SEGMENT_BYTES = _integer(
 OFFSET_METADATA_MAX_BYTES = _integer(
     "offset.metadata.max.bytes",
     4096,
-    "The longest metadata that may accompany a committed offset.",
+    "Maximum size of the metadata of a committed offset.",
     low=0,
 )
 GROUP_CONSUMER_MAX_SIZE = _integer(
-    "group.consumer.max.size", _INT_MAX, "The most members that a consumer group can have."
+    "group.consumer.max.size", _INT_MAX, "Maximum number of members of a consumer group."
 )
 GROUP_CONSUMER_ASSIGNORS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "group.consumer.assignors",
@@ -114,8 +113,8 @@ GROUP_CONSUMER_MIGRATION_POLICY = ConfigKey(
 GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = _integer(
     "group.consumer.regex.refresh.interval.ms",
     10 * _MINUTE_MS,
-    "How often the topics of subscribed regular expressions are looked up again while no topic "
-    "changes: what a member may describe can change.",
+    "How often regular-expression subscriptions are resolved again while no topic changes, so "
+    "that changed ACLs take effect.",
     low=10_000,
 )
 

@@ -10,14 +10,14 @@ AUDIT_LOG_ENABLE = ConfigKey(
     "audit.log.enable",
     ConfigType.BOOLEAN,
     True,
-    "Log who logs in, what is refused, and changes of users, ACLs, configs and topics, as lines of "
-    "the component audit. A node without logins, certificates and an authorizer logs none.",
+    "Log logins, refusals, and changes of users, ACLs, configs and topics, as lines of the "
+    "component audit. A node without logins, certificates and an authorizer logs none.",
 )
 AUDIT_TOPIC_ENABLE = ConfigKey(
     "audit.topic.enable",
     ConfigType.BOOLEAN,
     False,
-    "Write what the audit log says to the topic __audit_log as well, as JSON.",
+    "Also write the audit log to the topic __audit_log, as JSON.",
 )
 AUDIT_TOPIC_RETENTION_BYTES = ConfigKey(
     "audit.topic.retention.bytes",

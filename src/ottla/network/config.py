@@ -55,9 +55,9 @@ LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "listeners",
     ConfigType.LIST,
     ("PLAINTEXT://localhost:9092",),
-    "Where the broker listens: NAME://host:port, comma-separated. By default only this machine can "
-    "connect, for there is no authentication; an empty host means all interfaces. Port 0 means any "
-    "free port.",
+    "Where the broker listens: NAME://host:port, comma-separated. By default only this machine "
+    "can connect, because there is no authentication. An empty host means all interfaces, port 0 "
+    "any free port.",
     _problem_of(parse_listeners),
 )
 ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
@@ -72,7 +72,7 @@ SOCKET_REQUEST_MAX_BYTES = ConfigKey(
     "socket.request.max.bytes",
     ConfigType.INT,
     104_857_600,
-    "The largest request that is accepted; a connection that announces a larger one is closed.",
+    "The largest accepted request; a connection that announces a larger one is closed.",
     at_least(1),
 )
 SOCKET_SEND_BUFFER_BYTES = ConfigKey(
@@ -80,30 +80,30 @@ SOCKET_SEND_BUFFER_BYTES = ConfigKey(
     ConfigType.INT,
     102_400,
     "SO_SNDBUF of client sockets. -1 lets the operating system choose and adapt, which is better "
-    "over long distances; near by, a small buffer keeps step with the reader and costs less.",
+    "over long distances; locally, a small buffer keeps pace with the reader and costs less.",
     _buffer_size_problem,
 )
 SOCKET_RECEIVE_BUFFER_BYTES = ConfigKey(
     "socket.receive.buffer.bytes",
     ConfigType.INT,
     -1,
-    "SO_RCVBUF of client sockets. -1 lets the operating system choose and adapt (Kafka's default "
-    "is 102400, which turns that off).",
+    "SO_RCVBUF of client sockets. -1 lets the operating system choose and adapt (Kafka's default,"
+    " 102400, turns that off).",
     _buffer_size_problem,
 )
 SOCKET_LISTEN_BACKLOG_SIZE = ConfigKey(
     "socket.listen.backlog.size",
     ConfigType.INT,
     1_024,
-    "How many connections may wait to be accepted; the operating system may allow fewer. (Kafka's "
-    "default is 50, which makes clients wait when many come back at once.)",
+    "How many connections may wait to be accepted; the operating system may allow fewer. (Kafka's"
+    " default is 50, which makes clients wait when many reconnect at once.)",
     at_least(1),
 )
 MAX_CONNECTIONS = ConfigKey(
     "max.connections",
     ConfigType.INT,
     _UNLIMITED,
-    "The most connections that the broker holds at a time; further ones are closed at once.",
+    "Maximum number of connections; others are closed at once.",
     at_least(0),
     dynamic=True,
 )
@@ -111,7 +111,7 @@ MAX_CONNECTIONS_PER_IP = ConfigKey(
     "max.connections.per.ip",
     ConfigType.INT,
     _UNLIMITED,
-    "The most connections from one IP address; further ones are closed at once.",
+    "Maximum number of connections from one IP address; others are closed at once.",
     at_least(0),
     dynamic=True,
 )
@@ -127,8 +127,8 @@ MAX_CONNECTION_CREATION_RATE = ConfigKey(
     "max.connection.creation.rate",
     ConfigType.INT,
     _UNLIMITED,
-    "How many connections in a second are accepted; further ones wait. The rate of one address is "
-    "a quota: connection_creation_rate.",
+    "How many new connections are accepted per second; others wait. The rate per address is a "
+    "quota: connection_creation_rate.",
     at_least(1),
     dynamic=True,
 )
@@ -136,40 +136,38 @@ QUOTA_WINDOW_NUM = ConfigKey(
     "quota.window.num",
     ConfigType.INT,
     11,
-    "Over how many windows the rates are measured that clients have quotas of.",
+    "Number of windows over which quota rates are measured.",
     at_least(1),
 )
 QUOTA_WINDOW_SIZE_SECONDS = ConfigKey(
     "quota.window.size.seconds",
     ConfigType.INT,
     1,
-    "The size of one window of the rates that clients have quotas of.",
+    "Size of one window of quota rates.",
     at_least(1),
 )
 CONNECTIONS_MAX_IDLE_MS = ConfigKey(
     "connections.max.idle.ms",
     ConfigType.LONG,
     600_000,
-    "A connection on which nothing happens for this long is closed; -1 for never.",
+    "An idle connection is closed after this long; -1 for never.",
     at_least(-1),
 )
 QUEUED_MAX_REQUEST_BYTES = ConfigKey(
     "queued.max.request.bytes",
     ConfigType.LONG,
     268_435_456,
-    "How many bytes the requests and responses of all connections may take. A connection that "
-    "holds more than is left is read no further; an eighth is for other brokers only. Requests "
-    "that could not be completed otherwise may exceed the bound, together by "
-    "socket.request.max.bytes. "
-    "-1 for no bound (Kafka's default).",
+    "Maximum memory for the requests and responses of all connections. The broker stops reading "
+    "from a connection that holds more than is left; an eighth is reserved for other brokers. "
+    "Requests that could not be completed otherwise may exceed the limit, together by "
+    "socket.request.max.bytes. -1 for no limit (Kafka's default).",
     at_least(-1),
 )
 REQUEST_RECEIVE_TIMEOUT_MS = ConfigKey(
     "request.receive.timeout.ms",
     ConfigType.LONG,
     600_000,
-    "How long a request may take to arrive once it has begun; then its connection is closed. -1 "
-    "for no limit.",
+    "How long a request may take to arrive before its connection is closed; -1 for no limit.",
     at_least(-1),
 )
 REQUEST_RECEIVE_RATE_MIN = ConfigKey(
@@ -185,31 +183,32 @@ REQUEST_RECEIVE_GRACE_MS = ConfigKey(
     ConfigType.LONG,
     60_000,
     "How long a request may arrive more slowly than request.receive.bytes.per.second.min before "
-    "its connection is closed. While memory is short (queued.max.request.bytes) it is a tenth, and "
-    "holds as well for connections whose answers are not read.",
+    "its connection is closed. While memory is short (queued.max.request.bytes) it is a tenth, "
+    "and also applies to connections that do not read their responses.",
     at_least(1),
 )
 CONNECTION_PENDING_REQUESTS_MAX = ConfigKey(
     "connection.pending.requests.max",
     ConfigType.INT,
     1_000,
-    "How many requests of one connection may wait for their answer before it is read no further.",
+    "Maximum number of pending requests on one connection; the broker stops reading from it until"
+    " they are answered.",
     at_least(1),
 )
 CONNECTION_PENDING_REQUEST_BYTES_MAX = ConfigKey(
     "connection.pending.request.bytes.max",
     ConfigType.INT,
     67_108_864,
-    "How many bytes the requests of one connection that wait for their answer may have before it "
-    "is read no further.",
+    "Maximum bytes of pending requests on one connection; the broker stops reading from it until "
+    "they are answered.",
     at_least(1),
 )
 CONNECTION_UNSENT_BYTES_MAX = ConfigKey(
     "connection.unsent.bytes.max",
     ConfigType.INT,
     65_536,
-    "How many bytes of answers may wait for a client that reads slowly before its connection is "
-    "read no further. Records that are sent from files do not count.",
+    "Maximum bytes of unsent responses on one connection; the broker stops reading from it until "
+    "the client has read them. Records sent directly from files do not count.",
     at_least(1),
 )
 

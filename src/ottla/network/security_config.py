@@ -82,31 +82,31 @@ LISTENER_SECURITY_PROTOCOL_MAP = ConfigKey(
     ConfigType.STRING,
     # The order is Kafka's.
     ",".join(f"{name}:{name}" for name in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
-    "Which protocol a listener speaks, by its name: NAME:PROTOCOL, comma-separated. PLAINTEXT has "
-    "no lock; SSL is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login inside TLS.",
+    "The protocol of each listener: NAME:PROTOCOL, comma-separated. PLAINTEXT is not secured; SSL"
+    " is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login over TLS.",
     _problem_of(parse_protocol_map),
 )
 CONTROLLER_LISTENER_NAMES: ConfigKey[tuple[str, ...]] = ConfigKey(
     "controller.listener.names",
     ConfigType.LIST,
     (),
-    "Listeners that Kafka keeps for its controllers. Here they serve as all others do, and speak "
-    "PLAINTEXT unless listener.security.protocol.map says more.",
+    "Listeners that Kafka reserves for controllers. Here they serve like any other, and speak "
+    "PLAINTEXT unless listener.security.protocol.map says otherwise.",
 )
 SECURITY_INTER_BROKER_PROTOCOL = ConfigKey(
     "security.inter.broker.protocol",
     ConfigType.STRING,
     "",
-    "The listener of this name is the one that nodes use among themselves, if it is there and "
-    "inter.broker.listener.name is not set.",
+    "The listener of this name is used between nodes, if it exists and inter.broker.listener.name"
+    " is not set.",
     one_of("", *_PROTOCOLS),
 )
 INTER_BROKER_LISTENER_NAME = ConfigKey(
     "inter.broker.listener.name",
     ConfigType.STRING,
     "",
-    "The listener that nodes use among themselves, also for the metadata quorum. By default the "
-    "one named by security.inter.broker.protocol, or else the first.",
+    "The listener that nodes use to talk to each other, including the metadata quorum. By default"
+    " the one named by security.inter.broker.protocol, or else the first.",
 )
 SSL_KEYSTORE_TYPE = ConfigKey(
     "ssl.keystore.type",
@@ -121,8 +121,8 @@ SSL_KEYSTORE_LOCATION = ConfigKey(
     "ssl.keystore.location",
     ConfigType.STRING,
     "",
-    "A PEM file with the broker's private key, its certificate and the chain above it. It is read "
-    "again when it changes. Others must not be able to read it.",
+    "A PEM file with the broker's private key, its certificate and the chain above it. It is "
+    "reloaded when it changes. Other users must not be able to read it.",
     dynamic=True,
     per_listener=True,
 )
@@ -146,7 +146,7 @@ SSL_KEY_PASSWORD = ConfigKey(
     "ssl.key.password",
     ConfigType.PASSWORD,
     "",
-    "What the private key is encrypted with, if it is.",
+    "The password of an encrypted private key.",
     dynamic=True,
     per_listener=True,
 )
@@ -163,8 +163,8 @@ SSL_TRUSTSTORE_LOCATION = ConfigKey(
     "ssl.truststore.location",
     ConfigType.STRING,
     "",
-    "A PEM file with the certificates of the authorities that peers may have theirs from. It is "
-    "read again when it changes. Without any, those of the operating system count.",
+    "A PEM file with the certificates of trusted authorities. It is reloaded when it changes. By "
+    "default those of the operating system are trusted.",
     dynamic=True,
     per_listener=True,
 )
@@ -180,7 +180,7 @@ SSL_CLIENT_AUTH = ConfigKey(
     "ssl.client.auth",
     ConfigType.STRING,
     ClientAuth.NONE.value,
-    "Whether clients show a certificate: required, requested (those that have one), or none.",
+    "Whether clients present a certificate: required, requested (if they have one), or none.",
     one_of(*(one.value for one in ClientAuth)),
     per_listener=True,
 )
@@ -188,7 +188,7 @@ SSL_ENABLED_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "ssl.enabled.protocols",
     ConfigType.LIST,
     ("TLSv1.2", "TLSv1.3"),
-    "The versions of TLS that are spoken.",
+    "The enabled TLS versions.",
     each_of("TLSv1.2", "TLSv1.3"),
     per_listener=True,
 )
@@ -196,8 +196,8 @@ SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = ConfigKey(
     "ssl.endpoint.identification.algorithm",
     ConfigType.STRING,
     "https",
-    "Whether a node that connects to another compares its name with the certificate: https, or "
-    "empty for no comparison.",
+    "Whether a node checks the host name in the certificate of another: https, or empty for no "
+    "check.",
     one_of("https", ""),
     per_listener=True,
 )
@@ -205,8 +205,8 @@ SSL_PRINCIPAL_MAPPING_RULES = ConfigKey(
     "ssl.principal.mapping.rules",
     ConfigType.STRING,
     "DEFAULT",
-    "Which user the name in a client's certificate stands for: RULE:pattern/replacement/[LU] or "
-    "DEFAULT, comma-separated; the first that fits counts.",
+    "How the name in a client's certificate maps to a user: RULE:pattern/replacement/[LU] or "
+    "DEFAULT, comma-separated; the first match wins.",
     _problem_of(PrincipalMapper),
     per_listener=True,
 )
@@ -214,8 +214,8 @@ SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "sasl.enabled.mechanisms",
     ConfigType.LIST,
     tuple(SCRAM_MECHANISMS),
-    "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN, OAUTHBEARER. (Kafka's default is "
-    "GSSAPI, which is not there.) The users are those of SCRAM, also for PLAIN.",
+    "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN, OAUTHBEARER. (Kafka's default, "
+    "GSSAPI, is not supported.) PLAIN uses the SCRAM users.",
     each_of(*SCRAM_MECHANISMS, PLAIN, OAUTHBEARER),
     per_listener=True,
 )
@@ -223,11 +223,11 @@ SASL_MECHANISM_INTER_BROKER_PROTOCOL = ConfigKey(
     "sasl.mechanism.inter.broker.protocol",
     ConfigType.STRING,
     "SCRAM-SHA-512",
-    "How nodes log in at each other, if inter.broker.listener.name wants logins: SCRAM-SHA-256 or "
-    "SCRAM-SHA-512.",
+    "How nodes log in to each other, if inter.broker.listener.name requires logins: SCRAM-SHA-256"
+    " or SCRAM-SHA-512.",
 )
 _JAAS_DOC: Final = (
-    "How this node logs in at others, if inter.broker.listener.name wants logins: "
+    "How this node logs in to others, if inter.broker.listener.name requires logins: "
     'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." '
     'password="...";'
 )
@@ -239,15 +239,15 @@ SASL_PLAIN_WITHOUT_TLS = ConfigKey(
     "sasl.plain.without.tls",
     ConfigType.BOOLEAN,
     False,
-    "Whether PLAIN and OAUTHBEARER may be offered on a SASL_PLAINTEXT listener, where everyone on "
-    "the way can read the passwords and tokens.",
+    "Whether to allow PLAIN and OAUTHBEARER on a SASL_PLAINTEXT listener, where anyone on the "
+    "network can read passwords and tokens.",
     per_listener=True,
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = ConfigKey(
     "sasl.server.max.receive.size",
     ConfigType.INT,
     524_288,
-    "The largest request of a client that has not logged in yet.",
+    "The largest request before a login.",
     at_least(1),
 )
 CONNECTIONS_MAX_REAUTH_MS = ConfigKey(
@@ -263,7 +263,7 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = ConfigKey(
     "connection.failed.authentication.delay.ms",
     ConfigType.INT,
     100,
-    "How long a client waits for the answer that its login has failed.",
+    "How long a failed login is delayed before it is answered.",
     at_least(0),
 )
 AUTHENTICATION_TIMEOUT_MS = ConfigKey(
@@ -294,8 +294,8 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND = ConfigKey(
     "allow.everyone.if.no.acl.found",
     ConfigType.BOOLEAN,
     False,
-    "Whether everyone may use a resource that no access control entry speaks of. Nodes need "
-    "CLUSTER_ACTION, so without it name them in super.users.",
+    "Whether everyone may use a resource without any access control entry. Nodes need "
+    "CLUSTER_ACTION, so if this is off, list them in super.users.",
 )
 
 BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(

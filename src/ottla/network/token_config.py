@@ -10,35 +10,35 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = ConfigKey(
     "sasl.oauthbearer.jwks.endpoint.url",
     ConfigType.STRING,
     "",
-    "Where the keys are that tokens are signed with (JWKS): a file:, http: or https: URL.",
+    "The keys that tokens are signed with (JWKS): a file:, http: or https: URL.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER = ConfigKey(
     "sasl.oauthbearer.expected.issuer",
     ConfigType.STRING,
     "",
-    "The issuer (iss) that a token must have. Empty: any.",
+    "The required issuer (iss) of tokens. Empty: any.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE: ConfigKey[tuple[str, ...]] = ConfigKey(
     "sasl.oauthbearer.expected.audience",
     ConfigType.LIST,
     (),
-    "The audiences (aud) of which a token must have one. Empty: any.",
+    "A token must have one of these audiences (aud). Empty: any.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_EXPECTED_SCOPE: ConfigKey[tuple[str, ...]] = ConfigKey(
     "sasl.oauthbearer.expected.scope",
     ConfigType.LIST,
     (),
-    "The scopes that a token must have, all of them. (Kafka has no such key.)",
+    "The scopes that a token must have, all of them. (Not a Kafka key.)",
     per_listener=True,
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS = ConfigKey(
     "sasl.oauthbearer.clock.skew.seconds",
     ConfigType.INT,
     30,
-    "By how much the clocks of issuer and broker may differ.",
+    "How much the clocks of issuer and broker may differ.",
     at_least(0),
     per_listener=True,
 )
@@ -46,22 +46,22 @@ SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = ConfigKey(
     "sasl.oauthbearer.scope.claim.name",
     ConfigType.STRING,
     "scope",
-    "The claim that has the scopes of a token.",
+    "The claim with a token's scopes.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_SUB_CLAIM_NAME = ConfigKey(
     "sasl.oauthbearer.sub.claim.name",
     ConfigType.STRING,
     "sub",
-    "The claim that names the user.",
+    "The claim with the user's name.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = ConfigKey(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     ConfigType.LONG,
     3_600_000,
-    "How often the keys of tokens are fetched again. They are fetched sooner when a token names "
-    "one that is not there.",
+    "How often the keys for tokens are fetched. They are fetched sooner when a token names an "
+    "unknown key.",
     at_least(1),
     per_listener=True,
 )
@@ -69,7 +69,7 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS = ConfigKey(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
     ConfigType.LONG,
     100,
-    "How soon the keys of tokens are asked for again after a failure; it doubles each time.",
+    "The wait before fetching the keys for tokens is retried; it doubles each time.",
     at_least(1),
     per_listener=True,
 )
@@ -77,8 +77,8 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = ConfigKey(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     ConfigType.LONG,
     10_000,
-    "The longest wait before the keys of tokens are asked for again, and the shortest time between "
-    "two fetches.",
+    "The longest wait before fetching the keys for tokens is retried, and the shortest time "
+    "between two fetches.",
     at_least(1),
     per_listener=True,
 )
@@ -86,8 +86,8 @@ SASL_OAUTHBEARER_UNSECURED_ALLOWED = ConfigKey(
     "sasl.oauthbearer.unsecured.allowed",
     ConfigType.BOOLEAN,
     False,
-    "Whether tokens count without a check of their signature, so that anyone can be anyone. For "
-    "tests. (Kafka's default does so where no validator is configured.)",
+    "Whether to accept tokens without checking their signature, so that anyone can be anyone. For"
+    " tests. (Kafka does so by default if no validator is configured.)",
     per_listener=True,
 )
 

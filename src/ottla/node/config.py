@@ -83,14 +83,14 @@ CONTROLLED_SHUTDOWN_ENABLE = ConfigKey(
     "controlled.shutdown.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a node that stops first lets other nodes lead its partitions.",
+    "Whether a stopping node first hands its partitions to other nodes.",
 )
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = ConfigKey(
     "controlled.shutdown.timeout.ms",
     ConfigType.INT,
     5_000,
-    "How long a node that stops waits for others: to lead its partitions, to hear of it, to read"
-    " their answers. Then it closes its logs and ends.",
+    "How long a stopping node waits for others to take over its partitions, and for clients to "
+    "read their responses. Then it closes its logs and exits.",
     at_least(0),
 )
 
@@ -98,9 +98,9 @@ QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "controller.quorum.bootstrap.servers",
     ConfigType.LIST,
     (),
-    "Nodes of the cluster to join, as HOST:PORT; one that answers is enough. Without any, a node "
-    "with a new directory begins a cluster, beyond loopback only with --new-cluster. A node that "
-    "has joined finds the others by itself.",
+    "Nodes of the cluster to join, as HOST:PORT; one that answers is enough. If empty, a node "
+    "with a new directory starts a cluster, beyond loopback only with --new-cluster. Once joined,"
+    " a node finds the others by itself.",
     addresses_problem,
 )
 
@@ -108,8 +108,8 @@ QUORUM_JOIN_TIMEOUT_MS = ConfigKey(
     "quorum.join.timeout.ms",
     ConfigType.INT,
     3_000,
-    "How long a node with a new directory waits for one of controller.quorum.bootstrap.servers to "
-    "answer before it gives up. Raise it where all nodes are started at once.",
+    "How long a node with a new directory waits for one of controller.quorum.bootstrap.servers to"
+    " answer before it gives up. Raise it if you start all nodes at once.",
     at_least(0),
 )
 
@@ -117,15 +117,15 @@ INITIAL_USERS_FILE = ConfigKey(
     "initial.users.file",
     ConfigType.STRING,
     "",
-    "A file with the SCRAM credentials of the first users, which `ottla secure init` makes. The "
-    "controller adds them to a cluster that has no user.",
+    "A file with the SCRAM credentials of the first users, written by `ottla secure init`. The "
+    "controller adds them to a cluster without users.",
 )
 
 OTTLA_VERSION = ConfigKey(
     "ottla.version",
     ConfigType.STRING,
     __version__,
-    "The release that the node runs. It is there to be read, and cannot be set.",
+    "The release that the node runs. Read-only.",
     one_of(__version__),
 )
 
@@ -133,42 +133,42 @@ METRICS_HOST = ConfigKey(
     "metrics.host",
     ConfigType.STRING,
     "localhost",
-    "The address that the node serves its metrics on. They tell the names of topics.",
+    "The address on which the node serves metrics. They contain topic names.",
 )
 METRICS_PORT = ConfigKey(
     "metrics.port",
     ConfigType.INT,
     -1,
-    "The port that the node serves its metrics on, for Prometheus, at /metrics; 0 takes a free one,"
-    " -1 turns them off. With `ottla serve --http` that port has them too, unless -1 is set here."
-    " Needs ottla[metrics].",
+    "The port on which the node serves metrics for Prometheus, at /metrics; 0 picks a free one, "
+    "-1 turns metrics off. The port of `ottla serve --http` serves them too, unless this is -1. "
+    "Needs ottla[metrics].",
     at_least(-1),
 )
 METRICS_PARTITIONS = ConfigKey(
     "metrics.partitions",
     ConfigType.BOOLEAN,
     True,
-    "Whether there are metrics of every partition, or only their sums.",
+    "Whether there are metrics for every partition, or only totals.",
 )
 
 METRICS_TOPICS = ConfigKey(
     "metrics.topics",
     ConfigType.BOOLEAN,
     True,
-    "Whether there are metrics of every topic.",
+    "Whether there are metrics for every topic.",
 )
 METRICS_GROUPS_MAX = ConfigKey(
     "metrics.groups.max",
     ConfigType.INT,
     1_000,
-    "How many groups of a coordinator have metrics of their own; 0 leaves them out, and their lag.",
+    "How many groups of a coordinator get their own metrics; 0 turns off group metrics and lag.",
     at_least(0),
 )
 METRICS_LAG_INTERVAL_MS = ConfigKey(
     "metrics.lag.interval.ms",
     ConfigType.INT,
     10_000,
-    "How often a coordinator that has metrics finds out how far its groups are behind.",
+    "How often a coordinator measures the lag of its groups.",
     at_least(100),
 )
 
@@ -176,15 +176,15 @@ METRICS_CLIENTS_MAX = ConfigKey(
     "metrics.clients.max",
     ConfigType.INT,
     100,
-    "How many clients have the metrics that they push on the page of this node (KIP-714). Which"
-    " clients push what is said by `ottla configs alter --client-metrics NAME`.",
+    "For how many clients this node shows the metrics they push (KIP-714). `ottla configs alter "
+    "--client-metrics NAME` sets which clients push what.",
     at_least(0),
 )
 TELEMETRY_MAX_BYTES = ConfigKey(
     "telemetry.max.bytes",
     ConfigType.INT,
     1_048_576,
-    "The most bytes that a client may push its metrics with.",
+    "Maximum bytes of a client's metrics push.",
     at_least(1),
 )
 
@@ -192,16 +192,16 @@ OTLP_ENDPOINT = ConfigKey(
     "otlp.endpoint",
     ConfigType.STRING,
     "",
-    "The URL of a collector of OpenTelemetry, to which the node pushes its metrics: protobuf by"
-    " HTTP, to /v1/metrics below it. OTEL_EXPORTER_OTLP_ENDPOINT sets it as well. Needs"
-    " ottla[otel].",
+    "The URL of an OpenTelemetry collector that the node pushes its metrics to: protobuf over "
+    "HTTP, to /v1/metrics below it. OTEL_EXPORTER_OTLP_ENDPOINT sets it as well. Needs "
+    "ottla[otel].",
     lambda url: None if not url or url.startswith(("http://", "https://")) else "must be a URL",
 )
 OTLP_HEADERS = ConfigKey(
     "otlp.headers",
     ConfigType.PASSWORD,
     "",
-    "Headers of these pushes, KEY=VALUE,KEY=VALUE. OTEL_EXPORTER_OTLP_HEADERS sets them as well.",
+    "Headers for otlp.endpoint, KEY=VALUE,KEY=VALUE. OTEL_EXPORTER_OTLP_HEADERS sets them as well.",
     lambda text: None if all("=" in one for one in text.split(",") if one) else "not KEY=VALUE",
 )
 OTLP_INTERVAL_MS = ConfigKey(
@@ -216,9 +216,9 @@ PROBE_INTERVAL_MS = ConfigKey(
     "probe.interval.ms",
     ConfigType.INT,
     0,
-    "How often the node whose controller is at work sends a record through every broker and back,"
-    " to tell in its metrics how long that takes and what is lost; 0 never. Needs metrics.port. The"
-    " records are in the topics ottla-probe-ID.",
+    "How often the active controller sends a record through every broker and back, and reports "
+    "latency and losses as metrics; 0 for never. Needs metrics.port. The records are in the "
+    "topics ottla-probe-ID.",
     at_least(0),
 )
 

@@ -27,15 +27,17 @@ def _voters_problem(voters: Sequence[str]) -> str | None:
 
 
 LOG_DIR: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "log.dir", ConfigType.LIST, (), "The same as log.dirs, which goes before it."
+    "log.dir", ConfigType.LIST, (), "An alias of log.dirs, which takes precedence."
 )
-BROKER_ID = ConfigKey("broker.id", ConfigType.INT, -1, "The same as node.id, which goes before it.")
+BROKER_ID = ConfigKey(
+    "broker.id", ConfigType.INT, -1, "An alias of node.id, which takes precedence."
+)
 QUORUM_VOTERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "controller.quorum.voters",
     ConfigType.LIST,
     (),
-    "Nodes of the cluster as ID@HOST:PORT. They are the nodes to join if "
-    "controller.quorum.bootstrap.servers names none; who votes is in the cluster's metadata.",
+    "Nodes of the cluster, as ID@HOST:PORT. Used as the nodes to join if "
+    "controller.quorum.bootstrap.servers is empty; the cluster's metadata says who votes.",
     _voters_problem,
 )
 _LOCALHOST: Final = frozenset({"localhost", "127.0.0.1", "::1"})

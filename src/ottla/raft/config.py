@@ -9,39 +9,39 @@ ELECTION_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.election.timeout.ms",
     ConfigType.INT,
     3000,
-    "A voter that knows no leader waits from one to two times this long before it asks for votes, "
-    "and as long for votes, which have to be synced. Kafka's default is 1000.",
+    "A voter without a leader waits one to two times this long before it asks for votes, and as "
+    "long for the votes. Kafka's default is 1000.",
     validator=at_least(1),
 )
 FETCH_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.fetch.timeout.ms",
     ConfigType.INT,
     6000,
-    "A voter that could not fetch from the leader for this long asks for votes; a leader that no "
-    "majority has fetched from for one and a half times this long resigns. Nobody waits for it "
-    "when the leader's process has ended: it is for machines that hang or cannot be reached. "
-    "Kafka's default is 2000.",
+    "A voter that cannot fetch from the leader for this long asks for votes; a leader that no "
+    "majority has fetched from for one and a half times this long resigns. This is for machines "
+    "that hang or are unreachable: a leader whose process has ended is replaced at once. Kafka's "
+    "default is 2000.",
     validator=at_least(1),
 )
 ELECTION_BACKOFF_MAX_MS: Final = ConfigKey(
     "controller.quorum.election.backoff.max.ms",
     ConfigType.INT,
     1000,
-    "The longest wait after an election that was lost.",
+    "The longest wait after a lost election.",
     validator=at_least(1),
 )
 REQUEST_TIMEOUT_MS: Final = ConfigKey(
     "controller.quorum.request.timeout.ms",
     ConfigType.INT,
     2000,
-    "How long a request to another replica waits for its answer.",
+    "Timeout of requests to other replicas.",
     validator=at_least(1),
 )
 RETRY_BACKOFF_MS: Final = ConfigKey(
     "controller.quorum.retry.backoff.ms",
     ConfigType.INT,
     20,
-    "The wait before a request to a replica that failed is sent again.",
+    "The wait before a failed request to a replica is retried.",
     validator=at_least(1),
 )
 

@@ -9,21 +9,21 @@ FETCH_MAX_BYTES = ConfigKey(
     "fetch.max.bytes",
     ConfigType.INT,
     57_671_680,
-    "The most bytes that one fetch response carries.",
+    "Maximum bytes of one fetch response.",
     at_least(1024),
 )
 FETCH_SESSION_SLOTS_MAX = ConfigKey(
     "max.incremental.fetch.session.cache.slots",
     ConfigType.INT,
     1000,
-    "How many incremental fetch sessions are kept; past that the least recently used one ends.",
+    "Maximum number of incremental fetch sessions; beyond it, the least recently used one ends.",
     at_least(0),
 )
 REPLICA_LAG_TIME_MAX_MS = ConfigKey(
     "replica.lag.time.max.ms",
     ConfigType.LONG,
     30_000,
-    "A follower that has not had all of its leader's log for this long is not in sync.",
+    "A follower that has not caught up with its leader for this long is not in sync.",
     at_least(1),
 )
 REPLICA_FETCH_WAIT_MAX_MS = ConfigKey(
@@ -37,35 +37,35 @@ REPLICA_FETCH_MIN_BYTES = ConfigKey(
     "replica.fetch.min.bytes",
     ConfigType.INT,
     1,
-    "The bytes that a follower waits for.",
+    "Minimum bytes that a follower's fetch waits for.",
     at_least(0),
 )
 REPLICA_FETCH_MAX_BYTES = ConfigKey(
     "replica.fetch.max.bytes",
     ConfigType.INT,
     1_048_576,
-    "The bytes that a follower fetches of one partition; a larger batch is fetched as a whole.",
+    "Maximum bytes that a follower fetches per partition; a larger batch is fetched whole.",
     at_least(0),
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES = ConfigKey(
     "replica.fetch.response.max.bytes",
     ConfigType.INT,
     10_485_760,
-    "The bytes that a follower fetches at once; a larger batch is fetched as a whole.",
+    "Maximum bytes that a follower fetches at once; a larger batch is fetched whole.",
     at_least(0),
 )
 REPLICA_FETCH_BACKOFF_MS = ConfigKey(
     "replica.fetch.backoff.ms",
     ConfigType.INT,
     1000,
-    "The longest wait of a follower before it tries again; the first ones are much shorter.",
+    "The longest wait before a follower retries; the first waits are much shorter.",
     at_least(20),
 )
 REPLICA_SOCKET_TIMEOUT_MS = ConfigKey(
     "replica.socket.timeout.ms",
     ConfigType.INT,
     30_000,
-    "How long a follower waits for an answer, past the time that the leader may wait.",
+    "How long a follower waits for a response, beyond the time that the leader may wait.",
     at_least(1),
 )
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -75,8 +75,8 @@ REPLICA_SELECTOR_CLASS = ConfigKey(
     "replica.selector.class",
     ConfigType.STRING,
     "",
-    "Where consumers read from: the leader, or with Kafka's RackAwareReplicaSelector the in-sync "
-    "replica in the rack that they name (client.rack).",
+    "Where consumers read: from the leader, or with Kafka's RackAwareReplicaSelector from the "
+    "in-sync replica in their rack (client.rack).",
     one_of("", _LEADER_SELECTOR, RACK_AWARE_SELECTOR),
 )
 
@@ -84,8 +84,8 @@ LEADER_REPLICATION_THROTTLED_RATE = ConfigKey(
     "leader.replication.throttled.rate",
     ConfigType.LONG,
     LONG_MAX,
-    "Bytes in a second that this broker sends to followers that are not in sync, of the partitions "
-    "that leader.replication.throttled.replicas of their topics names.",
+    "Bytes per second that this broker sends to replicas that are not in sync and are listed in "
+    "leader.replication.throttled.replicas of their topics.",
     at_least(0),
     dynamic=True,
 )
@@ -93,8 +93,8 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = ConfigKey(
     "follower.replication.throttled.rate",
     ConfigType.LONG,
     LONG_MAX,
-    "Bytes in a second that this broker copies from leaders until it is in sync, of the partitions "
-    "that follower.replication.throttled.replicas of their topics names.",
+    "Bytes per second that this broker fetches for replicas that are not in sync and are listed "
+    "in follower.replication.throttled.replicas of their topics.",
     at_least(0),
     dynamic=True,
 )
@@ -103,7 +103,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX = ConfigKey(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     ConfigType.LONG,
     LONG_MAX,
-    "Bytes in a second that this broker copies to move replicas between its log directories.",
+    "Bytes per second for moving replicas between this broker's log directories.",
     at_least(0),
     dynamic=True,
 )

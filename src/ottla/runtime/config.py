@@ -8,8 +8,8 @@ SNAPSHOT_BYTES: Final = ConfigKey(
     "metadata.log.max.record.bytes.between.snapshots",
     ConfigType.LONG,
     20 * 1024 * 1024,
-    "A snapshot of the cluster's metadata is written after this many bytes of records, or earlier "
-    "when it would hold fewer records than are read at start.",
+    "A snapshot of the metadata is written after this many bytes of records, or earlier if it "
+    "would make a start read fewer records.",
     validator=at_least(1),
 )
 
@@ -17,9 +17,9 @@ QUORUM_SIZE: Final = ConfigKey(
     "quorum.size",
     ConfigType.INT,
     3,
-    "Nodes become voters of the metadata quorum by themselves until there are so many. An odd "
-    "number: of 3 voters 1 may fail, of 5 voters 2. If there are more, a rack that has several "
-    "gives one up. Ottla's own key.",
+    "How many nodes become voters of the metadata quorum by themselves. Use an odd number: 3 "
+    "voters survive the loss of one, 5 of two. If there are more, a rack with several gives one "
+    "up. Ottla's own key.",
     validator=at_least(1),
 )
 

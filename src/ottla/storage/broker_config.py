@@ -37,8 +37,8 @@ FLUSH_POLICY = ConfigKey(
     "flush.policy",
     ConfigType.STRING,
     "ack",
-    "When appended records are synced: before they are acknowledged (ack), every "
-    "flush.interval.ms (interval), or when the operating system likes (os).",
+    "When appended records are synced to disk: before they are acknowledged (ack), every "
+    "flush.interval.ms (interval), or whenever the operating system does it (os).",
     one_of("ack", "interval", "os"),
 )
 FLUSH_INTERVAL_MS = ConfigKey(
@@ -52,28 +52,28 @@ LOG_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
     "log.retention.check.interval.ms",
     ConfigType.LONG,
     300_000,
-    "How often logs are searched for segments to remove.",
+    "How often to look for segments to remove.",
     at_least(1),
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
     "log.flush.offset.checkpoint.interval.ms",
     ConfigType.INT,
     60_000,
-    "How often the offset up to which each log is synced is written down.",
+    "How often the recovery point of each log is written.",
     at_least(1),
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = ConfigKey(
     "log.flush.start.offset.checkpoint.interval.ms",
     ConfigType.INT,
     60_000,
-    "How often the offset at which each log starts is written down.",
+    "How often the log start offset of each log is written.",
     at_least(1),
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR = ConfigKey(
     "num.recovery.threads.per.data.dir",
     ConfigType.INT,
     2,
-    "Threads for each log directory that load logs at start and flush them at shutdown.",
+    "Threads per log directory that load logs at startup and flush them at shutdown.",
     at_least(1),
     dynamic=True,
 )
@@ -81,7 +81,7 @@ LOG_OPEN_FILES_MAX = ConfigKey(
     "log.open.files.max",
     ConfigType.INT,
     2000,
-    "Files of segments that are kept open at the same time.",
+    "Maximum number of segment files kept open.",
     at_least(16),
 )
 LOG_CLEANER_ENABLE = ConfigKey(
@@ -107,7 +107,7 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = ConfigKey(
     "log.cleaner.dedupe.buffer.size",
     ConfigType.LONG,
     128 << 20,
-    "Memory for the keys of the records that are being compacted, for all threads.",
+    "Memory for the keys of records being compacted, for all threads.",
     at_least(1 << 20),
     dynamic=True,
 )
@@ -115,7 +115,7 @@ LOG_CLEANER_IO_BUFFER_SIZE = ConfigKey(
     "log.cleaner.io.buffer.size",
     ConfigType.INT,
     512 << 10,
-    "Memory for the reads and writes of compaction, for all threads.",
+    "Memory for compaction's reads and writes, for all threads.",
     at_least(0),
     dynamic=True,
 )
@@ -123,15 +123,15 @@ LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = ConfigKey(
     "log.cleaner.io.max.bytes.per.second",
     ConfigType.DOUBLE,
     sys.float_info.max,
-    "The most that compaction reads and writes in a second.",
+    "Maximum bytes per second that compaction reads and writes.",
     dynamic=True,
 )
 LOG_SCRUB_BYTES_PER_SECOND = ConfigKey(
     "log.scrub.bytes.per.second",
     ConfigType.LONG,
     2 << 20,
-    "How much of the closed segments in each log directory is read and checked in a second, in the "
-    "background. 0 checks only what readers found suspect.",
+    "How many bytes of closed segments are checked per second in the background, for each log "
+    "directory. 0 checks only what readers found suspect.",
     at_least(0),
 )
 LOG_SCRUB_INTERVAL_MS = ConfigKey(
@@ -145,7 +145,7 @@ PRODUCER_ID_EXPIRATION_MS = ConfigKey(
     "producer.id.expiration.ms",
     ConfigType.INT,
     _DAY_MS,
-    "How long the last sequences of a silent producer are remembered.",
+    "How long the state of an idle producer is kept.",
     at_least(1),
     dynamic=True,
 )
@@ -153,7 +153,7 @@ PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = ConfigKey(
     "producer.id.expiration.check.interval.ms",
     ConfigType.INT,
     600_000,
-    "How often silent producers are forgotten.",
+    "How often to look for expired producer ids.",
     at_least(1),
 )
 LOG_RETENTION_MS = _long_or_unset(

@@ -62,7 +62,7 @@ def _level(name: str, default: int, validator: Validator[int]) -> ConfigKey[int]
         ConfigType.INT,
         default,
         name,
-        "Accepted for compatibility; batches are kept as the producer compressed them.",
+        "Accepted for compatibility; batches are stored as the producer compressed them.",
         validator,
         has_effect=False,
     )
@@ -90,8 +90,8 @@ CLEANUP_POLICY = _topic_key(
     ConfigType.LIST,
     ("delete",),
     "log.cleanup.policy",
-    "What happens to old segments: delete removes them, compact keeps the last record of each key."
-    " Empty: they stay for ever.",
+    "What happens to old segments: delete removes them, compact keeps the last record of each "
+    "key. Empty: they stay forever.",
     each_of("delete", "compact"),
 )
 COMPRESSION_TYPE = _topic_key(
@@ -99,7 +99,7 @@ COMPRESSION_TYPE = _topic_key(
     ConfigType.STRING,
     "producer",
     "compression.type",
-    "The codec that is wished for; batches are kept as the producer compressed them.",
+    "The preferred codec; batches are stored as the producer compressed them.",
     one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
 )
 RECORD_VALIDATION_ENABLE = _topic_key(
@@ -116,9 +116,9 @@ DELIVERY_DELAY_ENABLE = _topic_key(
     ConfigType.BOOLEAN,
     False,
     None,
-    "Whether share groups look for the header `ottla-deliver-at` in the records of the topic, and"
-    " do not deliver a record before that time (milliseconds since 1970, in decimals). They decode"
-    " every record once for that.",
+    "Whether share groups honour the record header `ottla-deliver-at` and do not deliver a record"
+    " before that time (milliseconds since 1970, as a decimal number). For that they decode every"
+    " record once.",
 )
 DELETE_RETENTION_MS = _topic_key(
     "delete.retention.ms",
@@ -173,7 +173,7 @@ MAX_MESSAGE_BYTES = _topic_key(
     ConfigType.INT,
     1_048_588,
     "message.max.bytes",
-    "The largest record batch that is accepted.",
+    "The largest accepted record batch.",
     at_least(0),
 )
 MESSAGE_TIMESTAMP_AFTER_MAX_MS = _topic_key(
@@ -244,7 +244,7 @@ SEGMENT_BYTES = _topic_key(
     ConfigType.INT,
     1 << 30,
     "log.segment.bytes",
-    "The size at which a new segment is begun.",
+    "The size at which a new segment starts.",
     at_least(14),
 )
 INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = ConfigKey(
@@ -260,7 +260,7 @@ SEGMENT_INDEX_BYTES = _topic_key(
     ConfigType.INT,
     10 << 20,
     "log.index.size.max.bytes",
-    "The size of a segment's offset index at which a new segment is begun.",
+    "The size of the offset index at which a new segment starts.",
     at_least(4),
 )
 SEGMENT_JITTER_MS = _topic_key(
@@ -268,7 +268,7 @@ SEGMENT_JITTER_MS = _topic_key(
     ConfigType.LONG,
     0,
     "log.roll.jitter.ms",
-    "The most that is taken off segment.ms, differently for each segment.",
+    "The maximum random time subtracted from segment.ms for each segment.",
     at_least(0),
 )
 SEGMENT_MS = _topic_key(
@@ -276,7 +276,7 @@ SEGMENT_MS = _topic_key(
     ConfigType.LONG,
     _WEEK_MS,
     "log.roll.ms",
-    "The age at which a new segment is begun.",
+    "The age at which a new segment starts.",
     at_least(1),
 )
 LEADER_REPLICATION_THROTTLED_REPLICAS = _topic_key(

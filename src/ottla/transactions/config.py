@@ -16,38 +16,38 @@ def _integer(name: str, default: int, doc: str) -> ConfigKey[int]:
 TRANSACTION_MAX_TIMEOUT_MS = _integer(
     "transaction.max.timeout.ms",
     900_000,
-    "The longest timeout that a producer may ask for its transactions.",
+    "The longest transaction timeout that a producer may request.",
 )
 TRANSACTIONAL_ID_EXPIRATION_MS = _integer(
     "transactional.id.expiration.ms",
     7 * _DAY_MS,
-    "How long a transactional id that is not used is remembered.",
+    "How long an unused transactional id is kept.",
 )
 TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS = _integer(
     "transactional.id.two.phase.expiration.ms",
     _HOUR_MS,
-    "How long a transactional id is remembered after its first transaction, if that was a two-phase"
-    " one and no other has followed. The exactly-once sink for Spark uses every id once.",
+    "How long a transactional id is kept after its first transaction, if that was a two-phase one"
+    " and no other followed. The exactly-once Spark sink uses every id once.",
 )
 TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS = _integer(
     "transaction.remove.expired.transaction.cleanup.interval.ms",
     _HOUR_MS,
-    "How often expired transactional ids are looked for.",
+    "How often to look for expired transactional ids.",
 )
 TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
     "transaction.two.phase.commit.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a producer may ask for transactions that never time out, which another system decides"
-    " (KIP-939). The exactly-once sink for Spark does. Apache Kafka's default is false.",
+    "Whether a producer may use transactions that never time out and that another system decides "
+    "(KIP-939). The exactly-once Spark sink does. Apache Kafka's default is false.",
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE = ConfigKey(
     "transaction.partition.verification.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a partition takes the records of a transaction only if it was added to that (KIP-890)."
-    " Without, a write of an older client that comes late opens a transaction which nobody ends."
-    " Newer clients, whose writes add the partition, are not concerned.",
+    "Whether a partition accepts records of a transaction only after it was added to it "
+    "(KIP-890). Otherwise a late write from an older client opens a transaction that nobody ends."
+    " Newer clients, whose writes add the partition, are not affected.",
     dynamic=True,
 )
 TRANSACTION_STATE_LOG_NUM_PARTITIONS = _integer(
@@ -67,8 +67,7 @@ TRANSACTION_STATE_LOG_REPLICATION_FACTOR = ConfigKey(
 TRANSACTION_STATE_LOG_MIN_ISR = _integer(
     "transaction.state.log.min.isr",
     2,
-    "How many replicas of __transaction_state must be in sync for a write; never more than there"
-    " are.",
+    "min.insync.replicas of __transaction_state; never more than it has replicas.",
 )
 TRANSACTION_STATE_LOG_SEGMENT_BYTES = _integer(
     "transaction.state.log.segment.bytes",

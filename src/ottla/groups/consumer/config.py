@@ -17,15 +17,15 @@ CONSUMER_SESSION_TIMEOUT_MS = bounded_key(
 CONSUMER_HEARTBEAT_INTERVAL_MS = bounded_key(
     "consumer.heartbeat.interval.ms",
     Limit(5_000, least=1),
-    "How often the members of a consumer group are told to send a heartbeat.",
+    "How often members of a consumer group send a heartbeat.",
     low=Limit(5_000, least=1),
     high=Limit(15_000, least=1),
 )
 CONSUMER_ASSIGNMENT_INTERVAL_MS = bounded_key(
     "consumer.assignment.interval.ms",
     Limit(1_000, least=0),
-    "The longest that a consumer group waits after an assignment of partitions before it makes the"
-    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
+    "The longest time between two assignments of a consumer group. The actual time is 0.1 ms for "
+    "each member and partition, and none below 100 of them.",
     low=Limit(0, least=0),
     high=Limit(15_000, least=0),
     dynamic=True,
@@ -34,9 +34,9 @@ GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
     "group.consumer.rebalance.heartbeat.interval.ms",
     ConfigType.INT,
     200,
-    "How often the members of a consumer group are told to send a heartbeat for some time after a"
-    " change of the group, so that partitions change hands soon. Groups of more than 40 members"
-    " take longer, and none takes longer than its heartbeat interval.",
+    "How often members of a consumer group send a heartbeat for some time after a change, so that"
+    " partitions change hands quickly. Longer in groups of more than 40 members, but never longer"
+    " than the heartbeat interval.",
     validator=at_least(1),
 )
 

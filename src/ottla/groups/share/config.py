@@ -64,15 +64,15 @@ SHARE_SESSION_TIMEOUT_MS = bounded_key(
 SHARE_HEARTBEAT_INTERVAL_MS = bounded_key(
     "share.heartbeat.interval.ms",
     Limit(5_000, least=1),
-    "How often the members of a share group are told to send a heartbeat.",
+    "How often members of a share group send a heartbeat.",
     low=Limit(5_000, least=1),
     high=Limit(15_000, least=1),
 )
 SHARE_ASSIGNMENT_INTERVAL_MS = bounded_key(
     "share.assignment.interval.ms",
     Limit(1_000, least=0),
-    "The longest that a share group waits after an assignment of partitions before it makes the"
-    " next one. It waits 0.1 ms for each member and partition, but not below 100 of them.",
+    "The longest time between two assignments of a share group. The actual time is 0.1 ms for "
+    "each member and partition, and none below 100 of them.",
     low=Limit(0, least=0),
     high=Limit(15_000, least=0),
     dynamic=True,
@@ -80,14 +80,14 @@ SHARE_ASSIGNMENT_INTERVAL_MS = bounded_key(
 SHARE_RECORD_LOCK_DURATION_MS = bounded_key(
     "share.record.lock.duration.ms",
     Limit(30_000, least=1_000, most=3_600_000),
-    "How long a consumer of a share group has a record before it is given to another one.",
+    "How long a share consumer holds a record before it goes to another.",
     low=Limit(15_000, least=1_000, most=30_000),
     high=Limit(60_000, least=30_000, most=3_600_000),
 )
 SHARE_DELIVERY_COUNT_LIMIT = bounded_key(
     "share.delivery.count.limit",
     Limit(5, least=2, most=10),
-    "How often a share group delivers a record before it gives it up.",
+    "How often a share group delivers a record before it gives up.",
     low=Limit(2, least=2, most=5),
     high=Limit(10, least=5, most=25),
 )
@@ -95,15 +95,15 @@ SHARE_DELIVERY_ATTEMPTS_MAX = _group_key(
     "share.delivery.attempts.max",
     ConfigType.INT,
     0,
-    "How often a share group delivers a record before it gives it up, where what Kafka allows as"
-    " `share.delivery.count.limit` is too little: 1 to 1000, or -1 for no limit. With 0"
-    " `share.delivery.count.limit` counts.",
+    "How often a share group delivers a record before it gives up, if Kafka's "
+    "`share.delivery.count.limit` allows too few: 1 to 1000, or -1 for no limit. 0 uses "
+    "`share.delivery.count.limit`.",
     between(NO_LIMIT, 1_000),
 )
 SHARE_PARTITION_MAX_RECORD_LOCKS = bounded_key(
     "share.partition.max.record.locks",
     Limit(2_000, least=100, most=10_000),
-    "The most records that a share group has in flight in one partition.",
+    "Maximum records that a share group has in flight in one partition.",
     low=Limit(100, least=100, most=2_000),
     high=Limit(4_000, least=2_000, most=10_000),
 )
@@ -111,61 +111,61 @@ SHARE_AUTO_OFFSET_RESET = _group_key(
     "share.auto.offset.reset",
     ConfigType.STRING,
     "latest",
-    "Where a share group begins in a partition: `latest`, `earliest`, or so long ago as"
-    " `by_duration:P1DT12H` says.",
+    "Where a share group starts in a partition: `latest`, `earliest`, or some time ago, such as "
+    "`by_duration:P1DT12H`.",
     _reset_problem,
 )
 SHARE_ISOLATION_LEVEL = _group_key(
     "share.isolation.level",
     ConfigType.STRING,
     "read_uncommitted",
-    "Whether a share group gets records of transactions that are open or were aborted.",
+    "Whether a share group gets records of open and aborted transactions.",
     one_of("read_uncommitted", "read_committed"),
 )
 SHARE_RENEW_ACKNOWLEDGE_ENABLE = _group_key(
     "share.renew.acknowledge.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a consumer of a share group can prolong its locks of records.",
+    "Whether share consumers can renew their record locks.",
 )
 SHARE_RETRY_BACKOFF_MS = _group_key(
     "share.retry.backoff.ms",
     ConfigType.INT,
     0,
-    "How long a record of a share group waits before it is delivered again, after its first"
-    " delivery was released or its lock ended. With 0 it is available at once.",
+    "How long a share group waits before it redelivers a record whose first delivery was released"
+    " or timed out. 0 makes it available at once.",
     between(0, INT_MAX),
 )
 SHARE_RETRY_BACKOFF_MULTIPLIER = _group_key(
     "share.retry.backoff.multiplier",
     ConfigType.DOUBLE,
     2.0,
-    "By what that wait grows with each further delivery.",
+    "The factor by which that wait grows with each delivery.",
     _multiplier_problem,
 )
 SHARE_RETRY_BACKOFF_MAX_MS = _group_key(
     "share.retry.backoff.max.ms",
     ConfigType.INT,
     900_000,
-    "The longest that a record of a share group waits by its back-off.",
+    "The longest back-off before a redelivery.",
     between(0, INT_MAX),
 )
 SHARE_PARTITION_MAX_PARKED_RECORDS = _group_key(
     "share.partition.max.parked.records",
     ConfigType.INT,
     1_000_000,
-    "How many records of a partition a share group may have that are held, or wait for their time,"
-    " beside those in flight. When there are more it gets nothing new from the partition.",
+    "How many records of a partition a share group may hold or delay, besides those in flight. "
+    "Beyond that, it gets nothing new from the partition.",
     between(1_000, 10_000_000),
 )
 SHARE_RECORD_ORDER = _group_key(
     "share.record.order",
     ConfigType.STRING,
     "none",
-    "`key`: a share group gets the records of a key one at a time and in their order. While one is"
-    " with a consumer, or waits to be delivered again, no later record of its key in the partition"
-    " is handed out; other keys go on. At most 100,000 records of a partition are then held, wait"
-    " for their time or for their turn.",
+    "`key`: a share group gets the records of each key one at a time and in order. While one is "
+    "with a consumer, or waits for redelivery, no later record of its key in the partition is "
+    "delivered; other keys are unaffected. At most 100,000 records of a partition may then be "
+    "held or waiting.",
     one_of("none", "key"),
 )
 SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
@@ -180,23 +180,22 @@ SHARE_DEAD_LETTER_REJECTED = _group_key(
     "errors.deadletterqueue.rejected.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether records that a consumer rejected go to the dead-letter topic as well.",
+    "Whether rejected records also go to the dead-letter topic.",
 )
 SHARE_DEAD_LETTER_PENDING_MAX = _group_key(
     "errors.deadletterqueue.pending.max.records",
     ConfigType.INT,
     10_000,
-    "How many records of a partition a share group may leave behind, beside those in flight, while"
-    " dead letters among them cannot be written. When there are more it gets nothing new from the"
-    " partition until the dead letters are written, or not wanted any more.",
+    "How many records of a partition a share group may pass over, besides those in flight, while "
+    "dead letters among them cannot be written. Beyond that, it gets nothing new from the "
+    "partition until they are written, or no longer wanted.",
     between(0, 20_000),
 )
 SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
     "errors.deadletterqueue.copy.record.enable",
     ConfigType.BOOLEAN,
     True,
-    "Whether a dead letter has the key, the value and the headers of the record, or only says"
-    " where it is.",
+    "Whether a dead letter contains the record's key, value and headers, or only its origin.",
 )
 
 BOUNDED_KEYS = (
@@ -231,9 +230,8 @@ GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
     "group.share.rebalance.heartbeat.interval.ms",
     ConfigType.INT,
     200,
-    "How often the members of a share group are told to send a heartbeat for some time after a"
-    " change of the group. Groups of more than 40 members take longer, and none takes longer than"
-    " its heartbeat interval.",
+    "How often members of a share group send a heartbeat for some time after a change. Longer in "
+    "groups of more than 40 members, but never longer than the heartbeat interval.",
     validator=between(1, INT_MAX),
 )
 GROUP_SHARE_MAX_SIZE = ConfigKey(
@@ -270,8 +268,7 @@ STATE_TOPIC_MIN_ISR = ConfigKey(
     "share.coordinator.state.topic.min.isr",
     ConfigType.SHORT,
     2,
-    "How many replicas of __share_group_state must be in sync for a write; never more than there"
-    " are.",
+    "min.insync.replicas of __share_group_state; never more than it has replicas.",
     validator=between(1, 32_767),
 )
 STATE_TOPIC_SEGMENT_BYTES = ConfigKey(
@@ -285,14 +282,14 @@ SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = ConfigKey(
     "share.coordinator.snapshot.update.records.per.snapshot",
     ConfigType.INT,
     500,
-    "How many changes of a share-partition are written before its whole state is.",
+    "How many updates of a share-partition are written before a full snapshot.",
     validator=between(0, 500),
 )
 STATE_TOPIC_PRUNE_INTERVAL_MS = ConfigKey(
     "share.coordinator.state.topic.prune.interval.ms",
     ConfigType.INT,
     300_000,
-    "How often what is no longer needed of __share_group_state is looked for.",
+    "How often to look for records of __share_group_state that are no longer needed.",
     validator=between(1, INT_MAX),
 )
 

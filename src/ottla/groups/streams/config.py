@@ -17,15 +17,15 @@ STREAMS_SESSION_TIMEOUT_MS = bounded_key(
 STREAMS_HEARTBEAT_INTERVAL_MS = bounded_key(
     "streams.heartbeat.interval.ms",
     Limit(5_000, least=1),
-    "How often the members of a streams group are told to send a heartbeat.",
+    "How often members of a streams group send a heartbeat.",
     low=Limit(5_000, least=1),
     high=Limit(15_000, least=1),
 )
 STREAMS_ASSIGNMENT_INTERVAL_MS = bounded_key(
     "streams.assignment.interval.ms",
     Limit(1_000, least=0),
-    "The longest that a streams group waits after an assignment of tasks before it makes the next"
-    " one. It waits 0.1 ms for each member and task, but not below 100 of them.",
+    "The longest time between two assignments of a streams group. The actual time is 0.1 ms for "
+    "each member and task, and none below 100 of them.",
     low=Limit(0, least=0),
     high=Limit(15_000, least=0),
     dynamic=True,
@@ -34,7 +34,7 @@ STREAMS_NUM_STANDBY_REPLICAS = ConfigKey(
     "streams.num.standby.replicas",
     ConfigType.INT,
     0,
-    "How many standby copies each task with state has.",
+    "Number of standby replicas of each stateful task.",
     validator=at_least(0),
     synonym="group.streams.num.standby.replicas",
 )
@@ -42,7 +42,7 @@ STREAMS_INITIAL_REBALANCE_DELAY_MS = ConfigKey(
     "streams.initial.rebalance.delay.ms",
     ConfigType.INT,
     3_000,
-    "How long a new streams group waits for more members before its tasks are assigned.",
+    "How long a new streams group waits for more members before it assigns tasks.",
     validator=at_least(0),
     synonym="group.streams.initial.rebalance.delay.ms",
 )
@@ -71,15 +71,15 @@ GROUP_STREAMS_MAX_SIZE = ConfigKey(
     "group.streams.max.size",
     ConfigType.INT,
     INT_MAX,
-    "How many members a streams group can have.",
+    "Maximum number of members of a streams group.",
     validator=between(1, INT_MAX),
 )
 GROUP_STREAMS_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
     "group.streams.rebalance.heartbeat.interval.ms",
     ConfigType.INT,
     200,
-    "How often the members of a streams group are told to send a heartbeat for some time after a"
-    " change of the group, so that tasks change hands soon.",
+    "How often members of a streams group send a heartbeat for some time after a change, so that "
+    "tasks change hands quickly.",
     validator=at_least(1),
 )
 
