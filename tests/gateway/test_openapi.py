@@ -8,8 +8,8 @@ import pytest
 import yaml
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
+from ottla.gateway.api.health import DESCRIPTION
 from ottla.gateway.app import build_routes
-from ottla.gateway.description import DESCRIPTION
 from ottla.gateway.services import Services
 from ottla.gateway.settings import GatewaySettings
 

@@ -156,7 +156,7 @@ def _field(declared: dataclasses.Field[Any]) -> Any:
 
 def _field_type(kind: Any, version: int) -> Any:
     """The same type, with the entities in it replaced by their layouts."""
-    if _is_entity(kind):
+    if dataclasses.is_dataclass(kind):
         return _layout(kind, version)
     if get_origin(kind) is tuple:
         item, _ = get_args(kind)
@@ -165,7 +165,3 @@ def _field_type(kind: Any, version: int) -> Any:
         inner = next(part for part in get_args(kind) if part is not types.NoneType)
         return _field_type(inner, version) | None
     return kind
-
-
-def _is_entity(kind: Any) -> bool:
-    return dataclasses.is_dataclass(kind)

@@ -28,7 +28,6 @@ from ottla.coordination.delayed_share_fetch import (
     ShareFetchTerms,
 )
 from ottla.coordination.share_partitions import LedSharePartition
-from ottla.groups.duration import in_ms
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from ottla.handlers.authorization import require
@@ -49,7 +48,7 @@ from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
-from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.protocol.times import NO_THROTTLE, in_milliseconds, milliseconds
 from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
@@ -201,7 +200,7 @@ async def _fetch(
     if broker.quotas.enabled:
         bytes_max = max(1, fetch_bytes_max(broker, context.session, context.client_id))
     terms = ShareFetchTerms(
-        max_wait_ms=0 if errors else in_ms(request.max_wait),
+        max_wait_ms=0 if errors else in_milliseconds(request.max_wait),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, bytes_max),
         records_max=request.max_records,

@@ -78,9 +78,6 @@ class Authorizer:
     def access(self, principal: Principal, host: str) -> "Access":
         return AuthorizedAccess(self, principal, host)
 
-    def is_super_user(self, principal: Principal) -> bool:
-        return principal in self._super_users
-
     def decide(
         self,
         principal: Principal,

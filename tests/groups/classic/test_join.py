@@ -6,8 +6,8 @@ from kio.static.primitive import i32
 from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator, subscription
 
 from ottla.groups.classic.records import GroupMetadataValue, MemberMetadata, group_metadata
-from ottla.groups.duration import NO_THROTTLE
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 
 T = subscription("t")
 

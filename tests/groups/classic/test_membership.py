@@ -5,8 +5,8 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from tests.groups.kit import CALLER, START_MS, Coordinator, Reply, subscription
 
 from ottla.groups.classic.records import GroupMetadataValue, MemberMetadata, group_metadata
-from ottla.groups.duration import NO_THROTTLE
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 
 
 def synced(assignment: bytes) -> SyncGroupResponse:

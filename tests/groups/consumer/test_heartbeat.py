@@ -22,8 +22,8 @@ from tests.groups.consumer.kit import (
 )
 from tests.groups.kit import ALL_GROUPS, Coordinator
 
-from ottla.groups.duration import NO_THROTTLE, of_ms
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
 
 # Joining and reconciling.
 
@@ -45,7 +45,7 @@ def test_the_first_member_gets_everything() -> None:
         error_code=ErrorCode.none,
         member_id="m",
         member_epoch=i32(2),
-        heartbeat_interval=of_ms(200),
+        heartbeat_interval=milliseconds(200),
         assignment=Assignment(
             topic_partitions=(TopicPartitions(topic_id=T_ID, partitions=tuple(map(i32, range(4)))),)
         ),

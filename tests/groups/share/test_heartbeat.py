@@ -14,13 +14,13 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
 from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator
 
-from ottla.groups.duration import NO_THROTTLE, of_ms
 from ottla.groups.modern import records as modern
 from ottla.groups.modern.subscription import metadata_hash
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.record import Record
 from ottla.groups.share import records
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
 
 T_ID = UUID(int=1)
 ALL_OF_T = frozenset(TopicIdPartition(T_ID, index) for index in range(4))
@@ -123,7 +123,7 @@ def test_joining_before_there_is_state_assigns_nothing() -> None:
         error_code=ErrorCode.none,
         member_id="a",
         member_epoch=i32(2),
-        heartbeat_interval=of_ms(200),
+        heartbeat_interval=milliseconds(200),
         assignment=Assignment(topic_partitions=()),
     )
     assert list(coordinator.last_records) == [

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from starlette.requests import Request
@@ -9,9 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from ottla.client.wire.errors import Unreachable, WireError
-from ottla.gateway.description import DESCRIPTION
 from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services
+
+# Tests compare it with the routes.
+DESCRIPTION: Final = Path(__file__).parents[1] / "openapi.yaml"
 
 _ANSWER_S: Final = 5.0
 

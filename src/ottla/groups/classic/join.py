@@ -16,11 +16,11 @@ from ottla.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, ClassicRe
 from ottla.groups.classic.responses import join_error, joined
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.classic.static import StaticMembers
-from ottla.groups.duration import in_ms
 from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import in_milliseconds
 
 MEMBER_ID_REQUIRED_SINCE = 4
 
@@ -55,7 +55,7 @@ class ClassicJoin:
         """What holds for every group."""
         if not request.group_id:
             raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
-        config, timeout_ms = self._state.config, in_ms(request.session_timeout)
+        config, timeout_ms = self._state.config, in_milliseconds(request.session_timeout)
         if not config.min_session_timeout_ms <= timeout_ms <= config.max_session_timeout_ms:
             raise ApiError(
                 ErrorCode.invalid_session_timeout,
@@ -91,7 +91,7 @@ class ClassicJoin:
     ) -> Result[JoinGroupResponse]:
         self._state.classic_groups[group.group_id] = group
         group.pending_members.add(member_id)
-        self._rebalance.expect(group, member_id, now_ms + in_ms(request.session_timeout))
+        self._rebalance.expect(group, member_id, now_ms + in_milliseconds(request.session_timeout))
         return Result(join_error(ErrorCode.member_id_required, member_id))
 
     def _join_known(
@@ -136,7 +136,7 @@ class ClassicJoin:
         group.update(
             member,
             protocols_of(request),
-            in_ms(request.session_timeout),
+            in_milliseconds(request.session_timeout),
             rebalance_timeout_ms(request),
         )
         parked = self._rebalance.park_join(group, member, effects)
@@ -157,7 +157,7 @@ def _new_member(request: JoinGroupRequest, caller: Caller, member_id: str) -> Cl
         group_instance_id=request.group_instance_id,
         client_id=caller.client_id,
         client_host=caller.client_host,
-        session_timeout_ms=in_ms(request.session_timeout),
+        session_timeout_ms=in_milliseconds(request.session_timeout),
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         protocols=protocols_of(request),
         is_new=True,
@@ -174,5 +174,5 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     """A client that says none has that of its session."""
-    timeout_ms = in_ms(request.rebalance_timeout)
-    return timeout_ms if timeout_ms >= 0 else in_ms(request.session_timeout)
+    timeout_ms = in_milliseconds(request.rebalance_timeout)
+    return timeout_ms if timeout_ms >= 0 else in_milliseconds(request.session_timeout)

@@ -12,11 +12,11 @@ from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.responses import sync_error, synced
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 
 
 class ClassicMembership:

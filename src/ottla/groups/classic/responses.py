@@ -6,8 +6,8 @@ from kio.static.primitive import i32
 
 from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.member import ClassicMember
-from ottla.groups.duration import NO_THROTTLE
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:

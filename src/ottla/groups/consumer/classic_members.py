@@ -32,12 +32,12 @@ from ottla.groups.consumer.progress import Progress
 from ottla.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from ottla.groups.consumer.sessions import ConsumerSessions
 from ottla.groups.consumer_protocol import Subscription, parse_subscription, write_assignment
-from ottla.groups.duration import NO_THROTTLE, in_ms
 from ottla.groups.modern.target import write_member
 from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, in_milliseconds
 
 
 class ClassicMembers:
@@ -206,7 +206,8 @@ def _updated(
         rebalance_timeout_ms=rebalance_timeout_ms(request),
         server_assignor=None,
         classic=ClassicMemberMetadata(
-            session_timeout_ms=in_ms(request.session_timeout), supported_protocols=protocols
+            session_timeout_ms=in_milliseconds(request.session_timeout),
+            supported_protocols=protocols,
         ),
     )
 

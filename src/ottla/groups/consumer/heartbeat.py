@@ -38,13 +38,13 @@ from ottla.groups.consumer.validation import (
     validate_epoch,
     validate_heartbeat,
 )
-from ottla.groups.duration import NO_THROTTLE, in_ms, of_ms
 from ottla.groups.modern.target import write_member
 from ottla.groups.operation_effects import Effects
 from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, in_milliseconds, milliseconds
 
 
 class ConsumerHeartbeat:
@@ -193,7 +193,7 @@ class ConsumerHeartbeat:
                 error_code=ErrorCode.none,
                 member_id=member.member_id,
                 member_epoch=request.member_epoch,
-                heartbeat_interval=of_ms(0),
+                heartbeat_interval=milliseconds(0),
             )
         )
 
@@ -206,7 +206,7 @@ class ConsumerHeartbeat:
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(member.epoch),
-            heartbeat_interval=of_ms(pace.next_heartbeat_ms(group, now_ms)),
+            heartbeat_interval=milliseconds(pace.next_heartbeat_ms(group, now_ms)),
             assignment=_assignment(member) if tell_assignment else None,
         )
 
@@ -262,7 +262,7 @@ def _updated(
 ) -> ConsumerMember:
     """What the request leaves out stays as it was; an empty expression means that there is none."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
-    rebalance_timeout_ms = in_ms(request.rebalance_timeout)
+    rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     said: dict[str, Any] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
@@ -289,7 +289,9 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
     says_subscription = (
         request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     )
-    says_rest = in_ms(request.rebalance_timeout) >= 0 and request.topic_partitions is not None
+    says_rest = (
+        in_milliseconds(request.rebalance_timeout) >= 0 and request.topic_partitions is not None
+    )
     return request.member_epoch == JOIN_EPOCH or (says_subscription and says_rest)
 
 

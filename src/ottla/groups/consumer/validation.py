@@ -6,9 +6,9 @@ from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.member import LEFT_TEMPORARILY_EPOCH, ConsumerMember
 from ottla.groups.consumer.subscription import compiled
-from ottla.groups.duration import in_ms
 from ottla.groups.partitions import Assignment
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import in_milliseconds
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -38,7 +38,9 @@ def validate_heartbeat(
 
 
 def _validate_join(request: ConsumerGroupHeartbeatRequest) -> None:
-    _require(in_ms(request.rebalance_timeout) >= 0, "a member joins with its rebalance timeout")
+    _require(
+        in_milliseconds(request.rebalance_timeout) >= 0, "a member joins with its rebalance timeout"
+    )
     _require(request.topic_partitions == (), "a member that joins owns no partitions")
     _require(
         request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,

@@ -20,7 +20,6 @@ from ottla.groups.classic.group import ClassicGroup
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.state import ClassicState
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.group import Group
 from ottla.groups.offsets.records import OffsetCommitRecord, OffsetCommitValue
 from ottla.groups.partitions import TopicIdPartition
@@ -36,6 +35,7 @@ from ottla.protocol.hot_offset_commit import (
     OffsetCommitRequest,
     TopicResult,
 )
+from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 
 _GROUP_NOT_FOUND_SINCE = 9

@@ -12,7 +12,6 @@ from kio.schema.offset_delete.v0.response import (
 )
 from kio.schema.types import GroupId
 
-from ottla.groups.duration import NO_THROTTLE
 from ottla.groups.group import Group
 from ottla.groups.offsets.records import (
     OffsetCommitRecord,
@@ -23,6 +22,7 @@ from ottla.groups.record import Record
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 
 BATCH_RECORDS_MAX = 5_000  # Tombstones of some 100 bytes each; a batch has to stay below 1 MB.

@@ -20,7 +20,6 @@ from kio.schema.share_group_heartbeat.v1.response import (
 from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
-from ottla.groups.duration import NO_THROTTLE, of_ms
 from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import Assignment, by_topic
@@ -36,6 +35,7 @@ from ottla.groups.share.target import (
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, milliseconds
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -142,7 +142,7 @@ class ShareHeartbeat:
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(LEAVE_EPOCH),
-            heartbeat_interval=of_ms(0),
+            heartbeat_interval=milliseconds(0),
         )
         return Result(response, tuple(self._removal(group, member.member_id)))
 
@@ -184,7 +184,7 @@ class ShareHeartbeat:
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(member.epoch),
-            heartbeat_interval=of_ms(self._pace(group).next_heartbeat_ms(group, now_ms)),
+            heartbeat_interval=milliseconds(self._pace(group).next_heartbeat_ms(group, now_ms)),
             assignment=_assignment(member) if tell_assignment else None,
         )
 

@@ -24,7 +24,6 @@ from kio.schema.streams_group_heartbeat.v0.response import (
 from kio.static.primitive import i8, i32
 
 from ottla.groups.caller import Caller
-from ottla.groups.duration import NO_THROTTLE, in_ms, of_ms
 from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.subscription import metadata_hash, partition_counts
 from ottla.groups.state import CoordinatorState
@@ -55,6 +54,7 @@ from ottla.groups.streams.topology import (
 from ottla.groups.streams.validation import JOIN_EPOCH, LEAVE_EPOCH, validate
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE, in_milliseconds, milliseconds
 
 Draft = GroupDraft[StreamsGroup]
 
@@ -265,9 +265,9 @@ class StreamsHeartbeat:
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(LEAVE_EPOCH),
-            heartbeat_interval=of_ms(0),
+            heartbeat_interval=milliseconds(0),
             acceptable_recovery_lag=i32(0),
-            task_offset_interval=of_ms(0),
+            task_offset_interval=milliseconds(0),
             status=None,
             active_tasks=None,
             standby_tasks=None,
@@ -316,9 +316,11 @@ class StreamsHeartbeat:
             error_code=ErrorCode.none,
             member_id=member.member_id,
             member_epoch=i32(member.epoch),
-            heartbeat_interval=of_ms(self._config(group_id).pace.next_heartbeat_ms(group, now_ms)),
+            heartbeat_interval=milliseconds(
+                self._config(group_id).pace.next_heartbeat_ms(group, now_ms)
+            ),
             acceptable_recovery_lag=i32(0),
-            task_offset_interval=of_ms(0),
+            task_offset_interval=milliseconds(0),
             status=(),
             active_tasks=assigned and _task_ids(assigned.active),
             standby_tasks=assigned and _task_ids(assigned.standby),
@@ -375,7 +377,7 @@ def _updated(
     member: StreamsMember, request: StreamsGroupHeartbeatRequest, caller: Caller
 ) -> StreamsMember:
     """What the request leaves out stays as it was."""
-    rebalance_timeout_ms = in_ms(request.rebalance_timeout)
+    rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     endpoint, tags = request.user_endpoint, request.client_tags
     said: dict[str, Any] = {
         "rack_id": request.rack_id,

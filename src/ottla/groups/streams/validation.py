@@ -2,8 +2,8 @@
 
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest, Topology
 
-from ottla.groups.duration import in_ms
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import in_milliseconds
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -31,7 +31,7 @@ def validate(request: StreamsGroupHeartbeatRequest) -> None:
         _require(request.topology is None, "Topology can only be provided when (re-)joining.")
         return
     _require(
-        in_ms(request.rebalance_timeout) >= 0,
+        in_milliseconds(request.rebalance_timeout) >= 0,
         "RebalanceTimeoutMs must be provided in first request.",
     )
     _require(not any(roles), "Tasks must be empty when (re-)joining.")
