@@ -134,14 +134,12 @@ class _RangeReader:
             self._skip_to(self._wanted.end, _MADE_AGAIN)
             return None
         except OffsetOutOfRange:
-            topic_partition = self._wanted.topic_partition
-            first = list_offsets(self._cluster, {topic_partition: EARLIEST})[topic_partition] or 0
+            read = self._wanted.topic_partition
+            first = list_offsets(self._cluster, {read: EARLIEST})[read] or 0
             if self._offset < first:
                 self._skip_to(min(first, self._wanted.end), f"the partition begins at {first} now")
             else:
-                last = list_offsets(
-                    self._cluster, {topic_partition: LATEST}, self._options.isolation
-                )[topic_partition]
+                last = list_offsets(self._cluster, {read: LATEST}, self._options.isolation)[read]
                 self._skip_to(self._wanted.end, f"the partition ends at {last} now")
             return None
 

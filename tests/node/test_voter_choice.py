@@ -1,11 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.node.voter_choice import VoterCandidate, should_vote, surplus_voter
+from ottla.node.voter_choice import Candidate, should_vote, surplus_voter
 
-A1, A2, A3, B4, B5, C6 = (
-    VoterCandidate(number, rack) for number, rack in enumerate("aaabbc", start=1)
-)
+A1, A2, A3, B4, B5, C6 = (Candidate(number, rack) for number, rack in enumerate("aaabbc", start=1))
 
 
 def test_any_node_votes_while_there_are_too_few():
@@ -38,7 +36,7 @@ def test_another_replaces_a_voter_that_is_drained():
 
 
 def test_nodes_without_racks_are_racks_of_their_own():
-    nodes = [VoterCandidate(number, None) for number in range(1, 6)]
+    nodes = [Candidate(number, None) for number in range(1, 6)]
     assert not any(should_vote(node, nodes[:3], nodes, 3) for node in nodes[3:])
     assert surplus_voter(nodes, 1, 3) is None
 
@@ -46,7 +44,7 @@ def test_nodes_without_racks_are_racks_of_their_own():
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), st.sampled_from([1, 3, 5]))
 def test_the_voters_come_to_rest_spread_over_the_racks(racks, quorum_size):
-    nodes = [VoterCandidate(number, rack) for number, rack in enumerate(racks)]
+    nodes = [Candidate(number, rack) for number, rack in enumerate(racks)]
     voters = nodes[:1]
     for _ in range(100):
         joining = next(

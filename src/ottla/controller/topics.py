@@ -161,11 +161,8 @@ class TopicControl:
     ) -> CreatableTopicResult:
         self._validate_new_name(topic.name, plan)
         configs = self._validated_configs(topic)
-        assignments = (
-            self._manual_assignments(topic)
-            if topic.assignments
-            else self._automatic_assignments(topic)
-        )
+        assign = self._manual_assignments if topic.assignments else self._automatic_assignments
+        assignments = assign(topic)
         plan.take_partitions(len(assignments))
         plan.names[collision_key(topic.name)] = topic.name
         topic_id = self._new_topic_id()
@@ -240,9 +237,7 @@ class TopicControl:
                 ErrorCode.invalid_request,
                 "with a manual assignment, partition count and replication factor must be -1",
             )
-        by_index = {
-            assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
-        }
+        by_index = {each.partition_index: each.broker_ids for each in topic.assignments}
         if sorted(by_index) != list(range(len(topic.assignments))):
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,

@@ -18,7 +18,6 @@ from kio.schema.delete_share_group_state.v0.response import (
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import StateAnswers, only_error, validate_exists
-from ottla.protocol.errors import ApiError
 
 _ANSWERS = StateAnswers(
     DeleteShareGroupStateResponse, DeleteStateResult, only_error(PartitionResult)
@@ -35,7 +34,4 @@ def handle(
     return _ANSWERS.answer(request, begin)
 
 
-def error_response(
-    request: DeleteShareGroupStateRequest, error: ApiError
-) -> DeleteShareGroupStateResponse:
-    return _ANSWERS.refuse(request, error)
+error_response = _ANSWERS.refuse

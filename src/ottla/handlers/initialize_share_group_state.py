@@ -18,7 +18,6 @@ from kio.schema.initialize_share_group_state.v0.response import (
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import StateAnswers, only_error
-from ottla.protocol.errors import ApiError
 
 _ANSWERS = StateAnswers(
     InitializeShareGroupStateResponse, InitializeStateResult, only_error(PartitionResult)
@@ -34,7 +33,4 @@ def handle(
     return _ANSWERS.answer(request, begin)
 
 
-def error_response(
-    request: InitializeShareGroupStateRequest, error: ApiError
-) -> InitializeShareGroupStateResponse:
-    return _ANSWERS.refuse(request, error)
+error_response = _ANSWERS.refuse

@@ -13,7 +13,6 @@ from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.share_state_calls import Outcome, StateAnswers
-from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.read_share_group_state import (
     NO_PAGE,
     PartitionResult,
@@ -37,12 +36,6 @@ def handle(
         return broker.share.coordinator.read(key, data.leader_epoch, data.writer)
 
     return _ANSWERS.answer(request, begin)
-
-
-def error_response(
-    request: ReadShareGroupStateRequest, error: ApiError
-) -> ReadShareGroupStateResponse:
-    return _ANSWERS.refuse(request, error)
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
@@ -69,3 +62,4 @@ def _partition(outcome: Outcome) -> PartitionResult:
 
 
 _ANSWERS = StateAnswers(ReadShareGroupStateResponse, ReadStateResult, _partition)
+error_response = _ANSWERS.refuse

@@ -41,12 +41,6 @@ def handle(
     return _ANSWERS.answer(request, begin)
 
 
-def error_response(
-    request: ReadShareGroupStateSummaryRequest, error: ApiError
-) -> ReadShareGroupStateSummaryResponse:
-    return _ANSWERS.refuse(request, error)
-
-
 def _partition(outcome: Outcome) -> PartitionResult:
     state = outcome.value or _NO_STATE
     return PartitionResult(
@@ -62,3 +56,4 @@ def _partition(outcome: Outcome) -> PartitionResult:
 
 
 _ANSWERS = StateAnswers(ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, _partition)
+error_response = _ANSWERS.refuse

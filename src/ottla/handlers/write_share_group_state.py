@@ -43,10 +43,7 @@ def handle(
     return _ANSWERS.answer(request, begin)
 
 
-def error_response(
-    request: WriteShareGroupStateRequest, error: ApiError
-) -> WriteShareGroupStateResponse:
-    return _ANSWERS.refuse(request, error)
+error_response = _ANSWERS.refuse
 
 
 def _write(data: PartitionData) -> StateWrite:

@@ -72,11 +72,8 @@ def _events(path: Path) -> Iterator[Event]:
 
 def _event(component: str, call: ast.Call, function: ast.Attribute) -> Event | None:
     if function.attr == "warn_rarely":
-        level, index, component = (
-            "warning",
-            1,
-            "network.session_hub",
-        )  # Which logs for its sessions.
+        # The hub logs for its sessions.
+        level, index, component = "warning", 1, "network.session_hub"
     elif function.attr in _METHODS and _is_logger(function.value):
         level, index = function.attr.replace(_EXCEPTION, "error"), 0
     elif function.attr == "log" and _is_logger(function.value):

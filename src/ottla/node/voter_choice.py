@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 
-class VoterCandidate(NamedTuple):
+class Candidate(NamedTuple):
     node_id: int
     rack: str | None
     drained: bool = False
@@ -22,9 +22,9 @@ class VoterCandidate(NamedTuple):
 
 
 def should_vote(
-    me: VoterCandidate,
-    voters: Collection[VoterCandidate],
-    candidates: Collection[VoterCandidate],
+    me: Candidate,
+    voters: Collection[Candidate],
+    candidates: Collection[Candidate],
     quorum_size: int,
 ) -> bool:
     """Whether a node that does not vote should; `candidates` are all that could."""
@@ -41,8 +41,8 @@ def should_vote(
 
 
 def surplus_voter(
-    voters: Sequence[VoterCandidate], leader_id: int, quorum_size: int
-) -> VoterCandidate | None:
+    voters: Sequence[Candidate], leader_id: int, quorum_size: int
+) -> Candidate | None:
     """One that is too many: it is drained, or it shares its rack with others and does not lead."""
     if len(voters) <= quorum_size:
         return None

@@ -17,7 +17,7 @@ from ottla.controller.image import MetadataImage
 from ottla.controller.partitions import is_cordoned
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.quorum import MetadataQuorum
-from ottla.node.voter_choice import VoterCandidate, should_vote, surplus_voter
+from ottla.node.voter_choice import Candidate, should_vote, surplus_voter
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.raft.messages import (
     AddRaftVoterRequest,
@@ -106,7 +106,7 @@ class Voting:
 
     def _should_vote(self, voters: VoterSet) -> bool:
         candidates = [
-            VoterCandidate(broker.broker_id, broker.rack)
+            Candidate(broker.broker_id, broker.rack)
             for broker in self._image.active_brokers()
             if not is_cordoned(self._image, broker)
         ]
@@ -135,14 +135,14 @@ class Voting:
         )
         return True
 
-    def _as_candidates(self, voters: VoterSet) -> list[VoterCandidate]:
+    def _as_candidates(self, voters: VoterSet) -> list[Candidate]:
         return [self._as_candidate(voter.key.id) for voter in voters]
 
-    def _as_candidate(self, node_id: int) -> VoterCandidate:
+    def _as_candidate(self, node_id: int) -> Candidate:
         broker = self._image.brokers.get(BrokerId(node_id))
         if broker is None:
-            return VoterCandidate(node_id, None)
-        return VoterCandidate(node_id, broker.rack, is_cordoned(self._image, broker))
+            return Candidate(node_id, None)
+        return Candidate(node_id, broker.rack, is_cordoned(self._image, broker))
 
     async def _add(self, *, is_extra: bool) -> None:
         """The leader removes another voter, if this one is one too many."""
