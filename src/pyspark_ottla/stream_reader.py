@@ -132,9 +132,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from pyspark_ottla.range_reader import read_range
 
         ranges = ranges_in(partition)
-        return chain.from_iterable(
-            read_range(self._options, self._schema, range_) for range_ in ranges
-        )
+        return chain.from_iterable(read_range(self._options, self._schema, each) for each in ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Shows others how far the query is; nothing depends on it, so a failure is only said."""

@@ -252,7 +252,7 @@ def test_that_records_are_refused_is_told_once(bench, monkeypatch, caplog, code,
         bench.add("c")
     logged = [record for record in caplog.records if record.name == logger.name]
     told = [(record.levelname, record.getMessage()) for record in logged]
-    refused, taken = "words-0 does not accept records now: not now", "words-0 accepts records again"
+    refused, taken = "words-0 refuses records now: not now", "words-0 accepts records again"
     assert told == [(level, refused), ("INFO", taken)] * 2
 
 

@@ -65,10 +65,7 @@ def supported_features() -> tuple[SupportedFeature, ...]:
 
 
 def validate_broker_features(image: MetadataImage, features: Iterable[SupportedFeature]) -> None:
-    ranges = {
-        feature.name: (feature.min_supported_version, feature.max_supported_version)
-        for feature in features
-    }
+    ranges = {it.name: (it.min_supported_version, it.max_supported_version) for it in features}
     for name, level in image.features.items():
         low, high = ranges.get(name, (0, 0))
         if not low <= level <= high:

@@ -125,9 +125,7 @@ def _shared_only(entry: ConfigEntry) -> ConfigEntry:
     return ConfigEntry(
         entry.key,
         tuple(
-            synonym
-            for synonym in entry.synonyms
-            if synonym.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
+            each for each in entry.synonyms if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER
         ),
     )
 

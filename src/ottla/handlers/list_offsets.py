@@ -65,11 +65,7 @@ def handle(
     """Timestamps are looked up in files, so that is done in a thread."""
     version = context.api_version
     denied = denied_topics(context, Operation.DESCRIBE, (topic.name for topic in request.topics))
-    if any(
-        _reads_files(partition.timestamp)
-        for topic in request.topics
-        for partition in topic.partitions
-    ):
+    if any(_reads_files(each.timestamp) for topic in request.topics for each in topic.partitions):
         return broker.loop.run_in_executor(
             broker.executor, _answer, broker, request, version, denied
         )

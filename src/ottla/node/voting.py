@@ -100,9 +100,7 @@ class Voting:
 
     @property
     def _is_active(self) -> bool:
-        return any(
-            broker.broker_id == self._identity.key.id for broker in self._image.active_brokers()
-        )
+        return self._identity.key.id in {each.broker_id for each in self._image.active_brokers()}
 
     def _should_vote(self, voters: VoterSet) -> bool:
         candidates = [
@@ -110,10 +108,7 @@ class Voting:
             for broker in self._image.active_brokers()
             if not is_cordoned(self._image, broker)
         ]
-        me = next(
-            (candidate for candidate in candidates if candidate.node_id == self._identity.key.id),
-            None,
-        )
+        me = next((node for node in candidates if node.node_id == self._identity.key.id), None)
         return me is not None and should_vote(
             me, self._as_candidates(voters), candidates, self._quorum_size
         )

@@ -193,9 +193,8 @@ class Leadership:
             return quorum.answer(request, refusal)
         assert state is not None
         self._hear(state, request.replica)
-        comparison = compare_end(
-            quorum.log, OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
-        )
+        end = OffsetAndEpoch(request.fetch_offset, request.last_fetched_epoch)
+        comparison = compare_end(quorum.log, end)
         if comparison is LogComparison.BEFORE_SNAPSHOT:
             return self._answer(snapshot_id=quorum.log.latest_snapshot_id)
         if comparison is LogComparison.DIVERGING:

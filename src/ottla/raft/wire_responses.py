@@ -72,7 +72,7 @@ def _endpoints(entity: Any, name: str) -> tuple[Endpoint, ...]:
     return tuple(Endpoint(name, node.host, node.port) for node in entity.node_endpoints)
 
 
-def _offset_and_epoch(offset: int, epoch: int) -> OffsetAndEpoch | None:
+def _log_end(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if epoch == _NO_EPOCH else OffsetAndEpoch(offset, epoch)
 
 
@@ -204,8 +204,8 @@ def _fetch_from_wire(entity: fetch.FetchResponse, name: str) -> FetchResponse:
         leader_epoch=partition.current_leader.leader_epoch,
         high_watermark=partition.high_watermark,
         log_start_offset=partition.log_start_offset,
-        diverging_epoch=_offset_and_epoch(diverging.end_offset, diverging.epoch),
-        snapshot_id=_offset_and_epoch(snapshot_id.end_offset, snapshot_id.epoch),
+        diverging_epoch=_log_end(diverging.end_offset, diverging.epoch),
+        snapshot_id=_log_end(snapshot_id.end_offset, snapshot_id.epoch),
         records=bytes(partition.records or b""),
         node_endpoints=_endpoints(entity, name),
     )
@@ -247,9 +247,7 @@ def _snapshot_from_wire(entity: snapshot.FetchSnapshotResponse, name: str) -> Fe
         error_code=partition.error_code,
         leader_id=partition.current_leader.leader_id,
         leader_epoch=partition.current_leader.leader_epoch,
-        snapshot_id=_offset_and_epoch(
-            partition.snapshot_id.end_offset, partition.snapshot_id.epoch
-        ),
+        snapshot_id=_log_end(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
         size=partition.size,
         position=partition.position,
         unaligned_records=bytes(partition.unaligned_records),

@@ -108,9 +108,7 @@ class DamagedReplicas:
                 if error.code is ErrorCode.eligible_leaders_not_available:
                     self._report(log, "no other replica is in sync")
                 return False
-            logger.warning(
-                "%s leaves the in-sync replicas: its log is damaged", log.topic_partition
-            )
+            logger.warning("%s is not in sync: its log is damaged", log.topic_partition)
             return False
         if state.leader in (node_id, NO_LEADER):
             return False
@@ -139,9 +137,7 @@ class DamagedReplicas:
             try:
                 await self._assign_directory(log, directory)
             except ApiError as error:
-                logger.info(
-                    "%s: its log directory could not be reported: %s", log.topic_partition, error
-                )
+                logger.info("%s: cannot report its directory: %s", log.topic_partition, error)
             await asyncio.sleep(next(waits))
 
     def _waits(self) -> Iterator[float]:

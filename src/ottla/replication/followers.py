@@ -196,11 +196,8 @@ class Followers:
 
     def low_watermark(self, own_log_start_offset: int) -> int:
         """What is before it is deleted on every replica that is alive."""
-        alive = (
-            follower
-            for follower in self._followers.values()
-            if self._is_eligible(follower.replica_id, -1)
-        )
+        followers = self._followers.values()
+        alive = (each for each in followers if self._is_eligible(each.replica_id, -1))
         return min([own_log_start_offset, *(one.log_start_offset for one in alive)])
 
     def maybe_shrink(self, end_offset: int, now_ms: float) -> bool:

@@ -256,9 +256,7 @@ class MachineRuntime(Generic[M]):
         self._forget(error)
         if self._reloading is None and not self._unloaded:
             if not self._drops_count:
-                logger.log(
-                    _level_of(error), "%s does not accept records now: %s", self._name, error
-                )
+                logger.log(_level_of(error), "%s refuses records now: %s", self._name, error)
             is_refused = error.code is ErrorCode.coordinator_not_available
             delay_max_s = REFUSED_DELAY_MAX_S if is_refused else RELOAD_DELAY_MAX_S
             delay_s = min(2.0**self._drops_count - 1, delay_max_s)

@@ -132,12 +132,10 @@ class Recovery:
     def _check(self, segment: Segment) -> bool:
         """Index the intact batches of the segment; False if that is not all of it."""
         if segment.base_offset < self._next_offset:
-            self._truncate(
-                segment, 0, f"the segment before it reaches to offset {self._next_offset}"
-            )
+            self._truncate(segment, 0, f"the one before it reaches to offset {self._next_offset}")
             return False
         if segment.base_offset > self._next_offset and self._has_lost_end():
-            self._truncate(segment, 0, f"the segment before it ends at offset {self._next_offset}")
+            self._truncate(segment, 0, f"the one before it ends at offset {self._next_offset}")
             return False
         self._next_offset = segment.base_offset
         segment.begin_indexing()  # Even if empty: truncating its indexes was not synced.
@@ -312,9 +310,7 @@ class Recovery:
 
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
-            _logger.warning(
-                "%s: dropped, because the segment before it was truncated", segment.path
-            )
+            _logger.warning("%s: dropped: the segment before it was truncated", segment.path)
             remove_all(segment.log_directory.filesystem, segment.mark_deleted())
         del self.segments[index + 1 :]
         truncated = self.segments[index]

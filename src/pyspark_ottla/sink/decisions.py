@@ -240,7 +240,7 @@ class Claim:
     """The right to make decisions, until somebody else claims the sink."""
 
     cluster: Cluster
-    topic_partition: TopicPartition
+    partition: TopicPartition
     transactional_id: str
     producer: Producer
     last: Decision | None
@@ -275,8 +275,8 @@ class Claim:
         if connection is None:
             return False
         requests = (
-            add_partitions_request(self.transactional_id, self.producer, [self.topic_partition]),
-            produce_request({self.topic_partition: batch}, self.transactional_id),
+            add_partitions_request(self.transactional_id, self.producer, [self.partition]),
+            produce_request({self.partition: batch}, self.transactional_id),
             end_request(self.transactional_id, self.producer, commit=True),
         )
         try:
@@ -301,15 +301,15 @@ class Claim:
             coordinator = self.cluster.coordinator(
                 CoordinatorType.TRANSACTION, self.transactional_id
             )
-            leader = self.cluster.leader(self.topic_partition)
+            leader = self.cluster.leader(self.partition)
         except WireError:
             return None
         _, newest = leader.versions.get(ProduceRequest.__api_key__, (0, 0))
         return leader if coordinator is leader and newest >= _GUARDED_PRODUCE_VERSION else None
 
     def _write_in_steps(self, batch: bytearray) -> None:
-        add_partitions(self.cluster, self.transactional_id, self.producer, [self.topic_partition])
-        produce(self.cluster, {self.topic_partition: batch}, self.transactional_id)
+        add_partitions(self.cluster, self.transactional_id, self.producer, [self.partition])
+        produce(self.cluster, {self.partition: batch}, self.transactional_id)
         end_transaction(self.cluster, self.transactional_id, self.producer, commit=True)
 
 

@@ -152,7 +152,7 @@ def test_the_driver_dies_after_its_claim(first: Run, second: Run) -> None:
 def test_the_driver_dies_in_the_middle_of_the_decision(first: Run, second: Run) -> None:
     first.prepare(0)
     claim = Decisions(first.cluster, first.options.sink_id).claim()
-    add_partitions(first.cluster, claim.transactional_id, claim.producer, [claim.topic_partition])
+    add_partitions(first.cluster, claim.transactional_id, claim.producer, [claim.partition])
     second.run(0)
     assert_once(second, 0)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final
 
 from ottla.cli.backups.importing import ImportRun, OnCopied
 from ottla.cli.backups.manifest import Chunk, PartitionManifest
@@ -10,8 +9,6 @@ from ottla.cli.backups.store import Store
 from ottla.cli.backups.whole_batches import whole_batches
 from ottla.cli.errors import CommandError
 from ottla.client.wire.cluster import TopicPartition
-
-_PART_BYTES: Final = 8 << 20
 
 
 class PartitionRestore:

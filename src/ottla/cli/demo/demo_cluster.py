@@ -35,7 +35,7 @@ class DemoCluster:
     def __init__(self, directory: Path, interrupted: threading.Event) -> None:
         self._directory = directory
         self._interrupted = interrupted
-        self._ports = {node_id: _hold_port() for node_id in range(1, NODES + 1)}
+        self._ports = {node_id: hold_port() for node_id in range(1, NODES + 1)}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -143,7 +143,7 @@ def _voters_count(cluster: Cluster) -> int:
     )
 
 
-def _hold_port() -> socket.socket:
+def hold_port() -> socket.socket:
     """A port that nobody else is given as long as this is open; a broker that asks for it gets it.
 
     It is bound and does not listen, and both sides set SO_REUSEADDR.

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from ottla.cli.demo.demo_cluster import hold_port
 from ottla.cli.demo.orders import ORDERS, PARTITIONS, Load
 from ottla.cli.demo.totals import find_difference, read_totals
 from ottla.cli.errors import CommandError, UsageError
@@ -58,7 +58,7 @@ def pipeline(*, seconds: float = 20, rate: int = 2_000) -> None:
 @contextlib.contextmanager
 def _broker(directory: Path) -> Iterator[str]:
     """Its address; it ends with the context."""
-    held = _hold_port()
+    held = hold_port()
     port = held.getsockname()[1]
     bootstrap = f"{HOST}:{port}"
     # It ends with this process, also when that is killed.
@@ -86,17 +86,6 @@ def _broker(directory: Path) -> Iterator[str]:
             process.kill()
             process.wait()
         held.close()
-
-
-def _hold_port() -> socket.socket:
-    """A port that nobody else is given as long as this is open; a broker that asks for it gets it.
-
-    It is bound and does not listen, and both sides set SO_REUSEADDR.
-    """
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind((HOST, 0))
-    return held
 
 
 def _run(bootstrap: str, directory: Path, load: Load) -> str:

@@ -34,20 +34,15 @@ def list_quotas(
     quotas = find_quotas(connection, entity)
     if as_json:
         rows = [
-            {"entity": dict(quota.entity), "quota": quota.key, "value": quota.value}
-            for quota in quotas
+            {"entity": dict(each.entity), "quota": each.key, "value": each.value} for each in quotas
         ]
         print_json(rows)
         return
     print_rows(
         ("entity", "quota", "value"),
         [
-            {
-                "entity": entity_text(quota.entity),
-                "quota": quota.key,
-                "value": f"{quota.value:.15g}",
-            }
-            for quota in quotas
+            {"entity": entity_text(each.entity), "quota": each.key, "value": f"{each.value:.15g}"}
+            for each in quotas
         ],
     )
 

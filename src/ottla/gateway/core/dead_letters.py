@@ -31,7 +31,6 @@ TOPIC_CONFIG: Final = "errors.deadletterqueue.topic.name"
 _HEADER_PREFIX: Final = "__dlq.errors."
 _BATCH_MAX: Final = 500
 _READ_BYTES: Final = 1 << 20
-_PLACEHOLDER: Final = "{topic}"
 _DELIVER_AT: Final = "ottla-deliver-at"  # It has been delivered; again is now.
 
 

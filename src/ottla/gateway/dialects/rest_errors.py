@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from starlette.requests import Request
@@ -81,3 +81,13 @@ def answering(handler: Handler, media_type: str) -> Handler:
             return Response(content, found.status, media_type=media_type)
 
     return answer
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except (ValueError, RecursionError):
+        raise RestError(400, 400, "The body is not valid JSON.") from None
+    if not isinstance(body, dict):
+        raise unprocessable("The body is not a JSON object.")
+    return body

@@ -25,6 +25,7 @@ from ottla.gateway.dialects.rest_errors import (
     RestError,
     answering,
     partition_not_found,
+    read_body,
     unprocessable,
 )
 from ottla.gateway.services import Services
@@ -82,16 +83,6 @@ def _done() -> Response:
     return Response(status_code=204)
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except (ValueError, RecursionError):
-        raise RestError(400, 400, "The body is not valid JSON.") from None
-    if not isinstance(body, dict):
-        raise unprocessable("The body is not a JSON object.")
-    return body
-
-
 def _format_of_content(request: Request) -> str:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     found = _CONTENT_TYPES.get(media_type)
@@ -116,7 +107,7 @@ class _Producing:
     async def _produce(self, request: Request, partition: int | None) -> Response:
         encoding = _format_of_content(request)
         topic: str = request.path_params["topic"]
-        records = (await _body(request)).get("records")
+        records = (await read_body(request)).get("records")
         if not isinstance(records, list) or not records:
             raise unprocessable("records may not be empty")
         parsed = [_record(item, encoding, partition) for item in records]
@@ -173,7 +164,7 @@ class _Consuming:
         self._instances = instances
 
     async def create(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await read_body(request)
         encoding = body.get("format", BINARY)
         if encoding not in (BINARY, JSON):
             raise unprocessable(
@@ -200,7 +191,7 @@ class _Consuming:
 
     async def subscribe(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        body = await _body(request)
+        body = await read_body(request)
         topics, pattern = body.get("topics"), body.get("topic_pattern")
         if (topics is None) == (pattern is None):
             raise RestError(
@@ -225,7 +216,7 @@ class _Consuming:
 
     async def assign(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
+        topic_partitions = _topic_partitions((await read_body(request)).get("partitions"))
         if instance.topics:
             raise RestError(409, 40903, "Illegal state: the consumer is subscribed to topics.")
         await instance.run(lambda consumer: consumer.assign(topic_partitions))
@@ -258,7 +249,7 @@ class _Consuming:
 
     async def commit(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        offsets = (await _body(request)).get("offsets")
+        offsets = (await read_body(request)).get("offsets")
         topic_partitions = _topic_partitions(offsets, with_offsets=True) if offsets else None
 
         def commit(consumer: Consumer) -> Any:
@@ -276,7 +267,7 @@ class _Consuming:
 
     async def committed(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
-        topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
+        topic_partitions = _topic_partitions((await read_body(request)).get("partitions"))
         found = await instance.run(lambda consumer: consumer.committed(topic_partitions))
         offsets = [
             {
@@ -292,7 +283,7 @@ class _Consuming:
 
     async def seek(self, request: Request) -> Response:
         topic_partitions = _topic_partitions(
-            (await _body(request)).get("offsets"), with_offsets=True
+            (await read_body(request)).get("offsets"), with_offsets=True
         )
         return await self._seek(request, topic_partitions)
 
@@ -353,7 +344,7 @@ def _topic_partitions(value: Any, *, with_offsets: bool = False) -> list[TopicPa
 
 
 async def _ends(request: Request, offset: int) -> list[TopicPartition]:
-    topic_partitions = _topic_partitions((await _body(request)).get("partitions"))
+    topic_partitions = _topic_partitions((await read_body(request)).get("partitions"))
     return [TopicPartition(each.topic, each.partition, offset) for each in topic_partitions]
 
 

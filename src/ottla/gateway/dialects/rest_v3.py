@@ -31,6 +31,7 @@ from ottla.gateway.dialects.rest_errors import (
     RestError,
     answering,
     partition_not_found,
+    read_body,
     rest_error_of,
     unprocessable,
 )
@@ -42,7 +43,6 @@ from ottla.gateway.dialects.rest_v3_resources import (
     config_of,
     listed,
     named_config,
-    read_body,
     resource,
     url,
 )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ottla.gateway.core.administration import Administration, Config
-from ottla.gateway.dialects.rest_errors import RestError, unprocessable
+from ottla.gateway.dialects.rest_errors import RestError
 
 MEDIA_TYPE: Final = "application/json"
 
@@ -35,16 +35,6 @@ async def cluster_id(request: Request, administration: Administration) -> str:
     if request.path_params["cluster"] != found:
         raise RestError(404, 404, f"Cluster {request.path_params['cluster']} cannot be found.")
     return found
-
-
-async def read_body(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except (ValueError, RecursionError):
-        raise RestError(400, 400, "The body is not valid JSON.") from None
-    if not isinstance(body, dict):
-        raise unprocessable("The body is not a JSON object.")
-    return body
 
 
 def config_of(

@@ -23,7 +23,6 @@ _WORD: Final = _DIGITS | frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 _SPACE: Final = frozenset("\t\n\f\r ")
 _CLASSES: Final = {"d": _DIGITS, "w": _WORD, "s": _SPACE}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "f": "\f", "r": "\r"}
-_SPECIAL: Final = frozenset("\\.+*?()|[]{}^$")
 
 
 @dataclass(frozen=True, slots=True)
