@@ -16,7 +16,7 @@ _NO_LABEL: Final = re.compile(r"\W", re.ASCII)
 _CLIENTS = SECTION.gauge("ottla_client_metrics_clients", "Clients that push metrics to this node.")
 _LEFT_OUT = SECTION.counter(
     "ottla_client_metrics_left_out_total",
-    "Pushes of clients whose metrics are not shown, past metrics.clients.max.",
+    "Pushes of clients whose metrics are not shown, beyond metrics.clients.max.",
 )
 _GAUGES = SECTION.gauge(
     "ottla_client_gauge",

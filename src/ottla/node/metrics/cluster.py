@@ -12,9 +12,11 @@ from ottla.raft.states import Role
 
 SECTION = Section("Cluster and quorum")
 
-_BUILD = SECTION.gauge("ottla_build_info", "1, with what runs here.", ("version", "node_id"))
+_BUILD = SECTION.gauge(
+    "ottla_build_info", "1, with the version as a label.", ("version", "node_id")
+)
 _BROKERS = SECTION.gauge("ottla_brokers", "Registered brokers.", ("state",))
-_CONTROLLER = SECTION.gauge("ottla_controller", "1 on the node whose controller is at work.")
+_CONTROLLER = SECTION.gauge("ottla_controller", "1 on the node with the active controller.")
 _ROLE = SECTION.gauge(
     "ottla_quorum_role",
     "1 for the role of this node in the metadata quorum, 0 for the others.",

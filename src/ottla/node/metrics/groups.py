@@ -23,7 +23,7 @@ _GROUPS = SECTION.gauge("ottla_groups", "Groups by type and state.", ("type", "s
 _REBALANCES = SECTION.counter("ottla_group_rebalances_total", "Rebalances of groups.")
 _LEFT_OUT = SECTION.gauge(
     "ottla_groups_left_out",
-    "Groups with committed offsets that have no metrics of their own, past metrics.groups.max.",
+    "Groups with committed offsets but no metrics of their own, beyond metrics.groups.max.",
 )
 
 

@@ -22,20 +22,20 @@ _LOGINS = SECTION.counter(
 )
 _CERTIFICATES = SECTION.gauge(
     "ottla_certificate_expiry_timestamp_seconds",
-    "When the certificate of a listener ends, or the first of its chain, in seconds since 1970."
-    " Needs ottla[secure].",
+    "When a listener's certificate, or the first of its chain, expires, in seconds since 1970. "
+    "Needs ottla[secure].",
     ("listener",),
 )
 _THROTTLES = SECTION.counter(
-    "ottla_throttles_total", "Requests whose clients were held up for a quota.", ("quota",)
+    "ottla_throttles_total", "Requests whose clients were throttled by a quota.", ("quota",)
 )
 _THROTTLED = SECTION.counter(
-    "ottla_throttled_seconds_total", "How long clients were held up for a quota.", ("quota",)
+    "ottla_throttled_seconds_total", "How long clients were throttled by quotas.", ("quota",)
 )
 _ACCEPT_PAUSES = SECTION.counter(
     "ottla_accept_pauses_total",
-    "Times that no connection was accepted for a while, because they came too fast:"
-    " max.connection.creation.rate.",
+    "Times that accepting connections paused because they came too fast: "
+    "max.connection.creation.rate.",
 )
 
 

@@ -15,7 +15,7 @@ _RECORDS = SECTION.counter(
 )
 _DURATION = SECTION.histogram(
     "ottla_probe_duration_seconds",
-    "From the write of a record to the moment when it was read back.",
+    "From the write of a record until it was read back.",
     ("broker",),
 )
 

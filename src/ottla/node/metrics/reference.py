@@ -13,11 +13,11 @@ Made from the declarations in the code by `make docs`; do not edit it by hand.
 
 A node with `metrics.port` or `--http` serves these to Prometheus at `/metrics`; see
 [operations](OPERATIONS.md#metrics) for how to turn them on and what to look at first, and
-[runbooks](runbooks.md) for what to do when something is wrong. Every node tells its own part, so
-add up what the nodes say, unless the text says otherwise. Names that begin with `kafka_` are those
+[runbooks](runbooks.md) for what to do when something is wrong. Every node reports its own part, so
+add up the nodes, unless the text says otherwise. Names that begin with `kafka_` are those
 of the exporter that most dashboards for Kafka expect.
 
-Beside these are those of the process (`process_resident_memory_bytes`, `process_open_fds`,
+There are also metrics of the process (`process_resident_memory_bytes`, `process_open_fds`,
 `process_cpu_seconds_total` and the like) and of Python's garbage collector.
 
 Gateways and pipelines serve their own: [those of a gateway](http.md#metrics), [those of a

@@ -21,39 +21,39 @@ _LOOP_LAG = SECTION.gauge(
 _CONNECTIONS = SECTION.gauge("ottla_connections", "Open connections.")
 _PAUSED = SECTION.gauge(
     "ottla_connections_paused",
-    "Connections that are not read from, because one of their bounds is passed.",
+    "Connections that are not being read because one of their limits is reached.",
 )
 _ACCEPTED = SECTION.counter("ottla_connections_accepted_total", "Accepted connections.")
 _REFUSED = SECTION.counter(
     "ottla_connections_refused_total",
-    "Connections that were refused or failed to be made.",
+    "Connections that were refused or failed.",
     ("reason",),
 )
 _CLOSED = SECTION.counter(
     "ottla_connections_closed_total",
-    "Connections that the node closed: idle, or stalled in the middle of a request or an answer.",
+    "Connections that the node closed: idle, or stalled in the middle of a request or a response.",
     ("reason",),
 )
 _RECEIVED = SECTION.counter("ottla_received_bytes_total", "Bytes received.")
 _SENT = SECTION.counter("ottla_sent_bytes_total", "Bytes sent.")
 _SENDFILE = SECTION.counter(
     "ottla_sendfile_bytes_total",
-    "Those of the bytes sent that went from file to socket in the kernel.",
+    "Bytes sent from file to socket in the kernel.",
 )
 _REQUESTS = SECTION.counter(
     "ottla_requests_total",
-    "Requests that are done with. Fetches of other brokers are FetchFollower.",
+    "Finished requests. Fetches of other brokers are FetchFollower.",
     ("api",),
 )
 _DURATION = SECTION.histogram(
     "ottla_request_duration_seconds",
-    "From the receipt of a request to its answer, with all that it waited for: a produce for"
-    " replicas and the disk, a fetch for records, a join for other members.",
+    "From the receipt of a request to its response, waits included: a produce for replicas and "
+    "the disk, a fetch for records, a join for other members.",
     ("api",),
 )
 _ERRORS = SECTION.counter(
     "ottla_request_errors_total",
-    "Errors in answers, by API and error code; one for each topic, partition or group refused.",
+    "Errors in responses, by API and error code; one for each topic, partition or group refused.",
     ("api", "error"),
 )
 _MALFORMED = SECTION.counter(
@@ -62,27 +62,27 @@ _MALFORMED = SECTION.counter(
 )
 _FAILED = SECTION.counter(
     "ottla_requests_failed_total",
-    "Requests that met a fault of the broker, which its log tells of.",
+    "Requests that failed because of a fault in the broker; its log has the details.",
 )
 _WAITING = SECTION.gauge(
     "ottla_requests_waiting",
-    "Produces that wait for replicas or the disk, and fetches of consumers that wait for records.",
+    "Produce requests waiting for replicas or the disk, and consumer fetches waiting for records.",
     ("api",),
 )
 _MEMORY_USED = SECTION.gauge(
-    "ottla_request_memory_bytes", "Memory that requests and unsent answers take."
+    "ottla_request_memory_bytes", "Memory used by requests and unsent responses."
 )
 _MEMORY_LIMIT = SECTION.gauge(
-    "ottla_request_memory_limit_bytes", "What they may take: queued.max.request.bytes."
+    "ottla_request_memory_limit_bytes", "Their limit: queued.max.request.bytes."
 )
 _MEMORY_WAITS = SECTION.counter(
     "ottla_memory_waits_total",
-    "Times that a connection waited, because the memory for requests was short.",
+    "Times that a connection waited because memory for requests was short.",
 )
 _MISSES = SECTION.counter(
     "ottla_page_cache_misses_total",
-    "Reads for consumers that waited for the disk in a thread: to find the records, or to send"
-    " them.",
+    "Reads for consumers that waited for the disk in a thread, to find the records or to send "
+    "them.",
     ("step",),
 )
 

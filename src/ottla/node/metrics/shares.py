@@ -21,13 +21,17 @@ def _by_group(name: str, text: str) -> Family:
 
 
 _GAUGES: Final = (
-    _by_partition("in_flight_records", "Records that consumers have and did not acknowledge yet."),
-    _by_partition("delayed_records", "Records that wait for their time: delayed or backing off."),
+    _by_partition(
+        "in_flight_records", "Records that consumers hold and have not acknowledged yet."
+    ),
+    _by_partition("delayed_records", "Records waiting for their time: delayed or backing off."),
     _by_partition("dead_letters_waiting", "Dead letters that are not written yet."),
-    _by_partition("lag_records", "Records that are not done with: waiting, in flight or unread."),
+    _by_partition("lag_records", "Unfinished records: waiting, in flight or unread."),
 )
-_DELIVERED = _by_group("deliveries_total", "Records handed to consumers.")
-_REDELIVERED = _by_group("redeliveries_total", "Those that had been handed out before.")
+_DELIVERED = _by_group("deliveries_total", "Records delivered to consumers.")
+_REDELIVERED = _by_group(
+    "redeliveries_total", "Deliveries of records that had been delivered before."
+)
 _DEAD = _by_group("dead_letters_total", "Records given up as dead letters.")
 
 

@@ -13,20 +13,16 @@ _ONLINE = SECTION.gauge(
     "ottla_log_directory_online", "1 unless the directory has failed.", ("directory",)
 )
 _SIZE = SECTION.gauge("ottla_log_directory_size_bytes", "The size of the volume.", ("directory",))
-_FREE = SECTION.gauge(
-    "ottla_log_directory_free_bytes", "What is free of the volume.", ("directory",)
-)
+_FREE = SECTION.gauge("ottla_log_directory_free_bytes", "Free space on the volume.", ("directory",))
 _LOGS = SECTION.gauge("ottla_logs_bytes", "The size of all logs.")
 _SEGMENTS = SECTION.gauge("ottla_log_segments", "The segments of all logs.")
 _OPEN_FILES = SECTION.gauge(
-    "ottla_log_open_files", "Segment files that are open; log.open.files.max bounds them."
+    "ottla_log_open_files", "Open segment files; log.open.files.max limits them."
 )
-_DAMAGED = SECTION.gauge(
-    "ottla_damaged_logs", "Replicas here of which some offsets are damaged, or all."
-)
+_DAMAGED = SECTION.gauge("ottla_damaged_logs", "Replicas here with some or all offsets damaged.")
 _FLUSH = SECTION.histogram(
     "ottla_flush_duration_seconds",
-    "Syncs that an answer waited for, with the wait for a thread.",
+    "Syncs that a response waited for, including the wait for a thread.",
 )
 _EXPIRED_SEGMENTS = SECTION.counter(
     "ottla_retention_segments_total", "Segments that retention has removed."
@@ -38,10 +34,10 @@ _CLEANER_WRITTEN = SECTION.counter(
     "ottla_cleaner_written_bytes_total", "Bytes that compaction has kept."
 )
 _UNCLEANABLE = SECTION.gauge(
-    "ottla_cleaner_uncleanable_logs", "Logs that are not compacted any more, for they are damaged."
+    "ottla_cleaner_uncleanable_logs", "Logs that are no longer compacted because they are damaged."
 )
 _PRODUCERS = SECTION.gauge(
-    "ottla_producer_ids", "Producers that the logs remember, one for each partition they wrote to."
+    "ottla_producer_ids", "Producers known to the logs, one for each partition they wrote to."
 )
 
 

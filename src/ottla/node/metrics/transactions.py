@@ -27,8 +27,8 @@ _OPEN = SECTION.gauge(
 )
 _HANGING = SECTION.gauge(
     "ottla_hanging_transactions",
-    "Those of them in which nothing was written for longer than transaction.max.timeout.ms: nobody"
-    " ends them, and consumers that read committed records wait.",
+    "Open transactions without a write for longer than transaction.max.timeout.ms: nobody ends "
+    "them, and read_committed consumers wait.",
 )
 
 
