@@ -69,19 +69,22 @@ class AiokafkaClient:
                     for record in records
                 ]
                 written = await asyncio.gather(*futures)
-            return [-1 if place is None else place.offset for place in written]
+            return [
+                -1 if topic_partition is None else topic_partition.offset
+                for topic_partition in written
+            ]
 
         return run(produce)
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> list[Received]:
         async def consume() -> list[Received]:
-            place = TopicPartition(topic, partition)
+            topic_partition = TopicPartition(topic, partition)
             received: list[Received] = []
             async with self._consumer() as consumer:
-                consumer.assign([place])
-                consumer.seek(place, offset)
+                consumer.assign([topic_partition])
+                consumer.seek(topic_partition, offset)
                 while len(received) < count:
-                    record = await consumer.getone(place)
+                    record = await consumer.getone(topic_partition)
                     received.append(
                         Received(
                             record.offset,
@@ -97,18 +100,20 @@ class AiokafkaClient:
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         async def offsets() -> tuple[int, int]:
-            place = TopicPartition(topic, partition)
+            topic_partition = TopicPartition(topic, partition)
             async with self._consumer() as consumer:
-                start = (await consumer.beginning_offsets([place]))[place]
-                return start, (await consumer.end_offsets([place]))[place]
+                start = (await consumer.beginning_offsets([topic_partition]))[topic_partition]
+                return start, (await consumer.end_offsets([topic_partition]))[topic_partition]
 
         return run(offsets)
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         async def offset_for_time() -> int | None:
-            place = TopicPartition(topic, partition)
+            topic_partition = TopicPartition(topic, partition)
             async with self._consumer() as consumer:
-                found = (await consumer.offsets_for_times({place: timestamp_ms}))[place]
+                found = (await consumer.offsets_for_times({topic_partition: timestamp_ms}))[
+                    topic_partition
+                ]
             return found.offset if found else None
 
         return run(offset_for_time)

@@ -84,14 +84,14 @@ class ConfluentClient:
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         with self.consumer() as consumer:
-            place = TopicPartition(topic, partition)
-            low, high = consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
+            topic_partition = TopicPartition(topic, partition)
+            low, high = consumer.get_watermark_offsets(topic_partition, timeout=TIMEOUT_S)
         return low, high
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
         with self.consumer() as consumer:
-            place = TopicPartition(topic, partition, timestamp_ms)
-            [found] = consumer.offsets_for_times([place], timeout=TIMEOUT_S)
+            topic_partition = TopicPartition(topic, partition, timestamp_ms)
+            [found] = consumer.offsets_for_times([topic_partition], timeout=TIMEOUT_S)
         return found.offset if found.offset >= 0 else None
 
     def create_topic(

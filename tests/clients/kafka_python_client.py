@@ -57,30 +57,30 @@ class KafkaPythonClient:
             producer.close()
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> list[Received]:
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         received: list[Received] = []
         with self._consumer() as consumer, refusals():
-            consumer.assign([place])
-            consumer.seek(place, offset)
+            consumer.assign([topic_partition])
+            consumer.seek(topic_partition, offset)
             while len(received) < count:
                 polled = consumer.poll(TIMEOUT_S * 1000, max_records=count - len(received))
                 assert polled, f"only {len(received)} of {count} records came"
                 received += [
                     Received(r.offset, r.key, r.value, tuple(r.headers), r.timestamp)
-                    for r in polled[place]
+                    for r in polled[topic_partition]
                 ]
         return received
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         with self._consumer() as consumer:
-            start = consumer.beginning_offsets([place])[place]
-            return start, consumer.end_offsets([place])[place]
+            start = consumer.beginning_offsets([topic_partition])[topic_partition]
+            return start, consumer.end_offsets([topic_partition])[topic_partition]
 
     def offset_for_time(self, topic: str, partition: int, timestamp_ms: int) -> int | None:
-        place = TopicPartition(topic, partition)
+        topic_partition = TopicPartition(topic, partition)
         with self._consumer() as consumer:
-            found = consumer.offsets_for_times({place: timestamp_ms})[place]
+            found = consumer.offsets_for_times({topic_partition: timestamp_ms})[topic_partition]
         return found.offset if found else None
 
     def create_topic(

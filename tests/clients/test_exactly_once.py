@@ -65,10 +65,12 @@ class Progress:
         return sum(map(self._end_offset, range(PARTITIONS)))
 
     def _end_offset(self, partition: int) -> int:
-        place = TopicPartition(SINK, partition)
+        topic_partition = TopicPartition(SINK, partition)
         while True:
             try:
-                return int(self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)[1])
+                return int(
+                    self._consumer.get_watermark_offsets(topic_partition, timeout=TIMEOUT_S)[1]
+                )
             except KafkaException:
                 continue  # The broker is not there at this moment.
 

@@ -84,16 +84,18 @@ def test_a_consumer_at_the_end_sees_only_what_comes(confluent: ConfluentClient, 
 def test_the_offset_of_the_largest_timestamp(confluent: ConfluentClient, topic: str) -> None:
     for after_ms in (0, 9000, 1000):
         confluent.produce(topic, [Sent(timestamp_ms=TIME_MS + after_ms)])
-    place = TopicPartition(topic, 0)
-    future = confluent.admin.list_offsets({place: OffsetSpec.max_timestamp()})[place]
+    topic_partition = TopicPartition(topic, 0)
+    future = confluent.admin.list_offsets({topic_partition: OffsetSpec.max_timestamp()})[
+        topic_partition
+    ]
     found = confluent.wait(future)
     assert (found.offset, found.timestamp) == (1, TIME_MS + 9000)
 
 
 def test_deleting_records_moves_the_start(confluent: ConfluentClient, topic: str) -> None:
     confluent.produce(topic, [Sent(value=b"%d" % number) for number in range(10)])
-    place = TopicPartition(topic, 0, 4)
-    deleted = confluent.wait(confluent.admin.delete_records([place])[place])
+    topic_partition = TopicPartition(topic, 0, 4)
+    deleted = confluent.wait(confluent.admin.delete_records([topic_partition])[topic_partition])
     assert deleted.low_watermark == 4
     assert confluent.offsets(topic, 0) == (4, 10)
     assert [record.value for record in confluent.consume(topic, 0, 4, 1)] == [b"4"]
@@ -103,7 +105,7 @@ def test_deleting_records_moves_the_start(confluent: ConfluentClient, topic: str
 
 def test_deleting_records_past_the_end_is_refused(confluent: ConfluentClient, topic: str) -> None:
     confluent.produce(topic, [Sent()])
-    place = TopicPartition(topic, 0, 2)
+    topic_partition = TopicPartition(topic, 0, 2)
     with pytest.raises(Refused) as refusal:
-        confluent.wait(confluent.admin.delete_records([place])[place])
+        confluent.wait(confluent.admin.delete_records([topic_partition])[topic_partition])
     assert refusal.value.code == ErrorCode.offset_out_of_range

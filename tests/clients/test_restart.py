@@ -49,9 +49,9 @@ def test_committed_offsets_survive(restartable: BrokerProcess, ending: str) -> N
     client = ConfluentClient(restartable.bootstrap)
     client.create_topic(TOPIC)
     client.produce(TOPIC, [Sent()] * 10)
-    place = TopicPartition(TOPIC, 0, 7, metadata="note")
+    topic_partition = TopicPartition(TOPIC, 0, 7, metadata="note")
     with client.consumer(**{"group.id": "readers"}) as consumer:
-        consumer.commit(offsets=[place], asynchronous=False)
+        consumer.commit(offsets=[topic_partition], asynchronous=False)
     getattr(restartable, ending)()
     restartable.start()
     with ConfluentClient(restartable.bootstrap).consumer(**{"group.id": "readers"}) as consumer:

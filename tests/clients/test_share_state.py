@@ -77,19 +77,19 @@ class Coordinator:
                 )
                 for first, last, state, count in batches
             )
-        place = self.topic_id if topic_id is None else topic_id
+        partition_key = self.topic_id if topic_id is None else topic_id
         topic_type = next(
             getattr(schema, each)
             for each in vars(schema)
             if each.endswith(("StateData", "SummaryData"))
         )
-        topic = topic_type(topic_id=place, partitions=(schema.PartitionData(**data),))
+        topic = topic_type(topic_id=partition_key, partitions=(schema.PartitionData(**data),))
         request_type = getattr(schema, f"{name}Request")
         response = self._wire.call(request_type(group_id=self.group, topics=(topic,)))
         if not response.results:
             return None
         (result,) = response.results
-        assert result.topic_id in {place, None}
+        assert result.topic_id in {partition_key, None}
         (answer,) = result.partitions
         assert answer.partition == partition
         return answer
@@ -277,12 +277,12 @@ def test_deleted_state_is_gone(coordinator: Coordinator) -> None:
 def test_places_that_are_not_there(
     coordinator: Coordinator, topic_id: UUID | None, partition: int, code: ErrorCode
 ) -> None:
-    place: Any = {"topic_id": topic_id, "partition": partition}
-    assert coordinator.initialize(1, 0, **place) is code
-    assert coordinator.summary(**place).error_code is code
-    assert coordinator.delete(**place) is code
-    assert coordinator.read(0, **place).error_code is ErrorCode.invalid_request
-    assert coordinator.write(**place) is ErrorCode.invalid_request
+    partition_key: Any = {"topic_id": topic_id, "partition": partition}
+    assert coordinator.initialize(1, 0, **partition_key) is code
+    assert coordinator.summary(**partition_key).error_code is code
+    assert coordinator.delete(**partition_key) is code
+    assert coordinator.read(0, **partition_key).error_code is ErrorCode.invalid_request
+    assert coordinator.write(**partition_key) is ErrorCode.invalid_request
 
 
 def test_a_request_without_a_group_or_topics_gets_no_results(

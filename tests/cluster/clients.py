@@ -89,35 +89,40 @@ def coordinator(
 
 def end_offsets(
     cluster: ClusterProcesses,
-    places: Iterable[tuple[str, int]],
+    topic_partitions: Iterable[tuple[str, int]],
     isolation: IsolationLevel,
     timeout_s: float = LOOK_TIMEOUTS_S[0],
 ) -> dict[tuple[str, int], int]:
     """Where consumers of this isolation level find the end; KafkaException when a leader moves."""
     asked: dict[TopicPartition, Any] = {
-        TopicPartition(*place): OffsetSpec.latest() for place in places
+        TopicPartition(*topic_partition): OffsetSpec.latest()
+        for topic_partition in topic_partitions
     }
     client = admin(cluster)
     answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=timeout_s)
     return {
-        (place.topic, place.partition): answer.result(TIMEOUT_S).offset
-        for place, answer in answers.items()
+        (topic_partition.topic, topic_partition.partition): answer.result(TIMEOUT_S).offset
+        for topic_partition, answer in answers.items()
     }
 
 
 def stable_ends(
-    cluster: ClusterProcesses, places: Iterable[tuple[str, int]]
+    cluster: ClusterProcesses, topic_partitions: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], int]:
     """The ends of partitions, once no transaction is open in any of them."""
-    places = list(places)
+    topic_partitions = list(topic_partitions)
     found: dict[tuple[str, int], int] = {}
     timeouts_s = itertools.chain(LOOK_TIMEOUTS_S, itertools.repeat(LOOK_TIMEOUTS_S[-1]))
 
     def is_stable() -> bool:
         timeout_s = next(timeouts_s)
         try:
-            found.update(end_offsets(cluster, places, IsolationLevel.READ_COMMITTED, timeout_s))
-            ends = end_offsets(cluster, places, IsolationLevel.READ_UNCOMMITTED, timeout_s)
+            found.update(
+                end_offsets(cluster, topic_partitions, IsolationLevel.READ_COMMITTED, timeout_s)
+            )
+            ends = end_offsets(
+                cluster, topic_partitions, IsolationLevel.READ_UNCOMMITTED, timeout_s
+            )
         except KafkaException:
             return False  # A leader moves.
         return found == ends and min(ends.values()) >= 0
@@ -127,11 +132,11 @@ def stable_ends(
 
 
 def read_committed(
-    cluster: ClusterProcesses, places: Iterable[tuple[str, int]]
+    cluster: ClusterProcesses, topic_partitions: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], list[bytes]]:
     """All that is committed, in order; waits until no transaction is open."""
-    places = list(places)
-    ends = stable_ends(cluster, places)
+    topic_partitions = list(topic_partitions)
+    ends = stable_ends(cluster, topic_partitions)
     consumer = Consumer(
         {
             "bootstrap.servers": awake(cluster),
@@ -140,16 +145,20 @@ def read_committed(
             "log_level": 0,
         }
     )
-    found: dict[tuple[str, int], list[bytes]] = {place: [] for place in places}
-    filled = [place for place in places if ends[place] > 0]
-    consumer.assign([TopicPartition(*place, 0) for place in filled])
+    found: dict[tuple[str, int], list[bytes]] = {
+        topic_partition: [] for topic_partition in topic_partitions
+    }
+    filled = [topic_partition for topic_partition in topic_partitions if ends[topic_partition] > 0]
+    consumer.assign([TopicPartition(*topic_partition, 0) for topic_partition in filled])
 
     def is_read() -> bool:
         for message in consumer.consume(500, 0.2):
             if message.error() is None:
-                place = message.topic() or "", message.partition() or 0
-                found[place].append(message.value() or b"")
-        positions = consumer.position([TopicPartition(*place) for place in filled])
+                topic_partition = message.topic() or "", message.partition() or 0
+                found[topic_partition].append(message.value() or b"")
+        positions = consumer.position(
+            [TopicPartition(*topic_partition) for topic_partition in filled]
+        )
         return all(one.offset >= ends[one.topic, one.partition] for one in positions)
 
     try:

@@ -3,8 +3,14 @@
 import json
 
 import pytest
-from confluent_kafka import AcknowledgeType, Consumer, KafkaError, Producer, ShareConsumer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import (
+    AcknowledgeType,
+    Consumer,
+    KafkaError,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 from tests.clients.test_share_groups import configured_group, share_consumer
 from tests.cluster.clients import TIMEOUT_S
 from tests.cluster.commands import done
@@ -62,7 +68,9 @@ class Letters:
     def __init__(self, cluster: ClusterProcesses) -> None:
         self.sources: set[tuple[int, int]] = set()
         self._consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "letters"})
-        self._consumer.assign([Place(DEAD_LETTERS, index, 0) for index in range(PARTITIONS)])
+        self._consumer.assign(
+            [TopicPartition(DEAD_LETTERS, index, 0) for index in range(PARTITIONS)]
+        )
 
     def wait_for(self, count: int) -> None:
         def progress() -> bool:

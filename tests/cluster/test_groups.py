@@ -110,9 +110,9 @@ def committed(cluster: ClusterProcesses) -> list[int] | None:
     consumer = Consumer(
         {"bootstrap.servers": awake(cluster), "group.id": "readers", "log_level": 0}
     )
-    places = [TopicPartition("orders", index) for index in range(PARTITIONS)]
+    topic_partitions = [TopicPartition("orders", index) for index in range(PARTITIONS)]
     try:
-        return [one.offset for one in consumer.committed(places, timeout=TIMEOUT_S)]
+        return [one.offset for one in consumer.committed(topic_partitions, timeout=TIMEOUT_S)]
     except KafkaException:
         return None
     finally:

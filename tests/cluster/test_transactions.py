@@ -45,13 +45,15 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]
 
 
 @pytest.fixture
-def places(calm: ClusterProcesses, request: pytest.FixtureRequest) -> list[tuple[str, int]]:
+def topic_partitions(
+    calm: ClusterProcesses, request: pytest.FixtureRequest
+) -> list[tuple[str, int]]:
     """The partitions of a new topic there."""
     topic = request.node.name
     create_topic(calm, topic, PARTITIONS)
-    places = [(topic, index) for index in range(PARTITIONS)]
-    stable_ends(calm, places)  # Each leader knows that it is one.
-    return places
+    topic_partitions = [(topic, index) for index in range(PARTITIONS)]
+    stable_ends(calm, topic_partitions)  # Each leader knows that it is one.
+    return topic_partitions
 
 
 @pytest.fixture
@@ -76,15 +78,15 @@ def new_producer(cluster: ClusterProcesses, transactional_id: str = "payments") 
     return producer
 
 
-def send(producer: Producer, value: bytes, *places: tuple[str, int]) -> None:
-    for topic, partition in places:
+def send(producer: Producer, value: bytes, *topic_partitions: tuple[str, int]) -> None:
+    for topic, partition in topic_partitions:
         producer.produce(topic, value, partition=partition)
     assert producer.flush(TIMEOUT_S) == 0
 
 
-def commit(producer: Producer, value: bytes, *places: tuple[str, int]) -> None:
+def commit(producer: Producer, value: bytes, *topic_partitions: tuple[str, int]) -> None:
     producer.begin_transaction()
-    send(producer, value, *places)
+    send(producer, value, *topic_partitions)
     producer.commit_transaction(TIMEOUT_S)
 
 
@@ -98,8 +100,10 @@ def state(cluster: ClusterProcesses, transactional_id: str = "payments") -> str:
     return ""
 
 
-def everywhere(places: list[tuple[str, int]], *values: bytes) -> dict[tuple[str, int], list[bytes]]:
-    return {place: [*values] for place in places}
+def everywhere(
+    topic_partitions: list[tuple[str, int]], *values: bytes
+) -> dict[tuple[str, int], list[bytes]]:
+    return {topic_partition: [*values] for topic_partition in topic_partitions}
 
 
 def other_than(*ids: int) -> int:
@@ -121,54 +125,54 @@ def test_every_node_names_the_same_coordinator(calm: ClusterProcesses, kind: i8)
 
 
 def test_partitions_and_coordinators_may_be_on_any_broker(
-    calm: ClusterProcesses, places: list[tuple[str, int]]
+    calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
     ids = [f"payments-{number}" for number in range(9)]
     for number, one in enumerate(ids):
         producer = new_producer(calm, one)
         for commits in (True, False):
             producer.begin_transaction()
-            send(producer, b"%d %d" % (number, commits), *places)
+            send(producer, b"%d %d" % (number, commits), *topic_partitions)
             if commits:
                 producer.commit_transaction(TIMEOUT_S)
             else:
                 producer.abort_transaction(TIMEOUT_S)
-    found = read_committed(calm, places)
+    found = read_committed(calm, topic_partitions)
     expected = [b"%d 1" % number for number in range(9)]
-    assert {place: sorted(values) for place, values in found.items()} == everywhere(
-        places, *expected
-    )
+    assert {
+        topic_partition: sorted(values) for topic_partition, values in found.items()
+    } == everywhere(topic_partitions, *expected)
 
 
 def test_a_newer_producer_has_its_partitions_added_by_their_leaders(
-    calm: ClusterProcesses, places: list[tuple[str, int]]
+    calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
     """No client at hand does without AddPartitionsToTxn (KIP-890)."""
-    led_by = leaders(calm, places[0][0])
+    led_by = leaders(calm, topic_partitions[0][0])
     with Wire(calm.bootstrap_of(coordinator(calm, "newer", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "newer")
         producer = asked.producer()
         for number in range(6):
-            for topic, index in places:
+            for topic, index in topic_partitions:
                 with Wire(calm.bootstrap_of(led_by[index])) as leader:
                     written = TransactionWire(leader, "newer").produce(
                         producer, topic, b"%d" % number, partition=index
                     )
                     assert written.error_code is ErrorCode.none
             producer = asked.committed(producer, commit=number % 2 == 0)
-    assert read_committed(calm, places) == everywhere(places, b"0", b"2", b"4")
+    assert read_committed(calm, topic_partitions) == everywhere(topic_partitions, b"0", b"2", b"4")
 
 
 def test_a_write_that_comes_late_is_refused_by_every_broker(
-    calm: ClusterProcesses, places: list[tuple[str, int]]
+    calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
     """By an older client's rules: nothing is in the transaction that it did not put there."""
-    led_by = leaders(calm, places[0][0])
+    led_by = leaders(calm, topic_partitions[0][0])
     with Wire(calm.bootstrap_of(coordinator(calm, "late", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "late")
         producer = asked.producer()
-        assert asked.add(producer, places[0][0], 0) == [ErrorCode.none]
-        for topic, index in places:
+        assert asked.add(producer, topic_partitions[0][0], 0) == [ErrorCode.none]
+        for topic, index in topic_partitions:
             with Wire(calm.bootstrap_of(led_by[index])) as leader:
                 written = TransactionWire(leader, "late").produce(
                     producer, topic, b"late", partition=index, version=11
@@ -176,8 +180,11 @@ def test_a_write_that_comes_late_is_refused_by_every_broker(
                 expected = ErrorCode.transaction_abortable if index else ErrorCode.none
                 assert written.error_code is expected
         assert asked.end_as_older_client(producer) is ErrorCode.none
-    found = read_committed(calm, places)
-    assert found == {place: [b"late"] if place[1] == 0 else [] for place in places}
+    found = read_committed(calm, topic_partitions)
+    assert found == {
+        topic_partition: [b"late"] if topic_partition[1] == 0 else []
+        for topic_partition in topic_partitions
+    }
 
 
 def test_the_next_coordinator_ends_what_the_last_one_has_decided(
@@ -187,10 +194,10 @@ def test_the_next_coordinator_ends_what_the_last_one_has_decided(
     first = coordinator(cluster, "payments", TRANSACTION)
     away = other_than(first)
     create_on(cluster, "lonely", away)
-    places = [("lonely", 0), *ORDERS]
+    topic_partitions = [("lonely", 0), *ORDERS]
     producer = new_producer(cluster)
     producer.begin_transaction()
-    send(producer, b"decided", *places)
+    send(producer, b"decided", *topic_partitions)
     cluster.kill(away)
     producer.commit_transaction(TIMEOUT_S)
     wait_until(lambda: state(cluster) == "PrepareCommit", "the decision")
@@ -198,10 +205,12 @@ def test_the_next_coordinator_ends_what_the_last_one_has_decided(
     cluster.restart(away)
     wait_until(lambda: state(cluster) == "CompleteCommit", "the end")
     assert coordinator(cluster, "payments", TRANSACTION) != first
-    assert read_committed(cluster, places) == everywhere(places, b"decided")
+    assert read_committed(cluster, topic_partitions) == everywhere(topic_partitions, b"decided")
     cluster.restart(first)
-    commit(new_producer(cluster), b"next", *places)
-    assert read_committed(cluster, places) == everywhere(places, b"decided", b"next")
+    commit(new_producer(cluster), b"next", *topic_partitions)
+    assert read_committed(cluster, topic_partitions) == everywhere(
+        topic_partitions, b"decided", b"next"
+    )
 
 
 def test_a_topic_that_is_deleted_while_its_leader_is_away_does_not_hold_up_the_end(

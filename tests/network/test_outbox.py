@@ -82,12 +82,12 @@ def test_pieces_and_bytes_keep_their_order(run: Run, file: SomeFile) -> None:
 
 
 def test_one_answer_of_many_pieces(run: Run, file: SomeFile) -> None:
-    places = [(number * 1000, 1 + number * 700) for number in range(200)]
-    expected = b"".join(CONTENT[position : position + size] for position, size in places)
+    pieces = [(number * 1000, 1 + number * 700) for number in range(200)]
+    expected = b"".join(CONTENT[position : position + size] for position, size in pieces)
 
     def dispatch(session: Session, body: memoryview) -> None:
         head = len(expected).to_bytes(4)
-        session.reply().send([head, *(Piece(file, *place) for place in places)])
+        session.reply().send([head, *(Piece(file, *piece) for piece in pieces)])
 
     async def main() -> None:
         async with serving(dispatch) as server, peer_of(server) as peer:

@@ -19,7 +19,7 @@ KEYS_COUNT = 7
 IN_FLIGHT_MAX = 200
 GIVE_UP_MS = 120_000
 
-Place = tuple[str, int]  # Topic and partition.
+TopicPartition = tuple[str, int]  # Topic and partition.
 
 
 def key_of(producer: str, number: int) -> bytes:
@@ -33,13 +33,15 @@ def producer_of(key: bytes) -> str:
 class NumberWriter(threading.Thread):
     """Writes 0, 1, 2 ... to its partitions in turn until it is told to end."""
 
-    def __init__(self, name: str, bootstrap: str, places: list[Place]) -> None:
+    def __init__(self, name: str, bootstrap: str, topic_partitions: list[TopicPartition]) -> None:
         super().__init__(name=name, daemon=True)
         self.bootstrap = bootstrap
-        self.acknowledged: dict[Place, dict[int, int]] = defaultdict(dict)  # Number to offset.
+        self.acknowledged: dict[TopicPartition, dict[int, int]] = defaultdict(
+            dict
+        )  # Number to offset.
         self.count = 0  # Of acknowledgements.
         self.failure: BaseException | None = None
-        self._places = places
+        self._topic_partitions = topic_partitions
         self._ending = threading.Event()
 
     def end(self) -> None:
@@ -57,16 +59,16 @@ class NumberWriter(threading.Thread):
     def write_all(self) -> None:
         raise NotImplementedError
 
-    def numbers(self) -> Iterator[tuple[Place, int]]:
+    def numbers(self) -> Iterator[tuple[TopicPartition, int]]:
         for number in itertools.count():
-            for place in self._places:
+            for topic_partition in self._topic_partitions:
                 if self._ending.is_set():
                     return
-                yield place, number
+                yield topic_partition, number
 
-    def on_acknowledged(self, place: Place, number: int, offset: int) -> None:
-        assert number not in self.acknowledged[place]
-        self.acknowledged[place][number] = offset
+    def on_acknowledged(self, topic_partition: TopicPartition, number: int, offset: int) -> None:
+        assert number not in self.acknowledged[topic_partition]
+        self.acknowledged[topic_partition][number] = offset
         self.count += 1
 
 
@@ -119,17 +121,17 @@ class PlainWriter(NumberWriter):
         while not self._ending.is_set():
             try:
                 with Wire(self.bootstrap) as wire:
-                    for place, number in numbers:
-                        self._write(wire, place, number)
+                    for topic_partition, number in numbers:
+                        self._write(wire, topic_partition, number)
             except (OSError, EOFError, struct.error):
                 pass  # The broker is down; it comes again.
 
-    def _write(self, wire: Wire, place: Place, number: int) -> None:
-        topic, partition = place
+    def _write(self, wire: Wire, topic_partition: TopicPartition, number: int) -> None:
+        topic, partition = topic_partition
         now_ms = time.time_ns() // 1_000_000
         record = Record(timestamp=now_ms, key=key_of(self.name, number), value=b"%d" % number)
         request = produce(topic, bytes(build_batch([record])), partition=partition, acks=1)
         answer = produced(wire.call(request))
         assert answer.error_code in (ErrorCode.none, ErrorCode.not_leader_or_follower), answer
         if answer.error_code == ErrorCode.none:
-            self.on_acknowledged(place, number, answer.base_offset)
+            self.on_acknowledged(topic_partition, number, answer.base_offset)

@@ -18,8 +18,8 @@ from tests.clients.wire import Wire
 from tests.process.producers import (
     IdempotentWriter,
     NumberWriter,
-    Place,
     PlainWriter,
+    TopicPartition,
     key_of,
     producer_of,
 )
@@ -50,7 +50,7 @@ class Aftermath(NamedTuple):
     broker: BrokerProcess
     writers: list[NumberWriter]
     churn: TopicChurn
-    partitions: dict[Place, StoredPartition]
+    partitions: dict[TopicPartition, StoredPartition]
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +62,21 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
         client = ConfluentClient(broker.bootstrap)
         for topic, config in TOPICS.items():
             client.create_topic(topic, PARTITIONS, config)
-        places = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+        topic_partitions = [
+            (topic, partition) for topic in TOPICS for partition in range(PARTITIONS)
+        ]
         writers: list[NumberWriter] = [
-            IdempotentWriter("idempotent-a", broker.bootstrap, places),
-            IdempotentWriter("idempotent-b", broker.bootstrap, places),
-            PlainWriter("plain-a", broker.bootstrap, places),
+            IdempotentWriter("idempotent-a", broker.bootstrap, topic_partitions),
+            IdempotentWriter("idempotent-b", broker.bootstrap, topic_partitions),
+            PlainWriter("plain-a", broker.bootstrap, topic_partitions),
         ]
         churn = TopicChurn(broker.bootstrap)
         _kill_under_load(broker, writers, churn)
         with Wire(broker.bootstrap) as wire:
-            partitions = {place: read_partition(wire, *place) for place in places}
+            partitions = {
+                topic_partition: read_partition(wire, *topic_partition)
+                for topic_partition in topic_partitions
+            }
         yield Aftermath(broker, writers, churn, partitions)
     finally:
         broker.kill()
@@ -95,12 +100,14 @@ def _kill_under_load(broker: BrokerProcess, writers: list[NumberWriter], churn: 
         thread.end()
 
 
-def _acknowledged(aftermath: Aftermath, place: Place) -> dict[int, tuple[str, int]]:
+def _acknowledged(
+    aftermath: Aftermath, topic_partition: TopicPartition
+) -> dict[int, tuple[str, int]]:
     """Producer and number by offset."""
     return {
         offset: (writer.name, number)
         for writer in aftermath.writers
-        for number, offset in writer.acknowledged[place].items()
+        for number, offset in writer.acknowledged[topic_partition].items()
     }
 
 
@@ -111,57 +118,61 @@ def _written(partition: StoredPartition) -> dict[int, tuple[str, int]]:
     }
 
 
-PLACES = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
-KEEPING_PLACES = [place for place in PLACES if place[0] in ("plain", "rolling")]
-DENSE_PLACES = [place for place in PLACES if place[0] != "compacted"]
+ALL = [(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+KEEPING = [topic_partition for topic_partition in ALL if topic_partition[0] in ("plain", "rolling")]
+DENSE = [topic_partition for topic_partition in ALL if topic_partition[0] != "compacted"]
 
 
-@pytest.mark.parametrize("place", DENSE_PLACES, ids=str)
-def test_every_acknowledged_record_is_at_its_offset(aftermath: Aftermath, place: Place) -> None:
-    partition = aftermath.partitions[place]
+@pytest.mark.parametrize("topic_partition", DENSE, ids=str)
+def test_every_acknowledged_record_is_at_its_offset(
+    aftermath: Aftermath, topic_partition: TopicPartition
+) -> None:
+    partition = aftermath.partitions[topic_partition]
     written = _written(partition)
-    acknowledged = _acknowledged(aftermath, place)
+    acknowledged = _acknowledged(aftermath, topic_partition)
     assert acknowledged
     kept = {o: record for o, record in acknowledged.items() if o >= partition.start_offset}
     assert {offset: written.get(offset) for offset in kept} == kept
-    if place in KEEPING_PLACES:
+    if topic_partition in KEEPING:
         assert kept == acknowledged
 
 
-@pytest.mark.parametrize("place", DENSE_PLACES, ids=str)
-def test_offsets_have_no_holes(aftermath: Aftermath, place: Place) -> None:
-    partition = aftermath.partitions[place]
+@pytest.mark.parametrize("topic_partition", DENSE, ids=str)
+def test_offsets_have_no_holes(aftermath: Aftermath, topic_partition: TopicPartition) -> None:
+    partition = aftermath.partitions[topic_partition]
     assert partition.offsets == list(range(partition.start_offset, partition.end_offset))
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("topic_partition", ALL, ids=str)
 def test_each_producer_is_in_order_and_nothing_is_there_twice(
-    aftermath: Aftermath, place: Place
+    aftermath: Aftermath, topic_partition: TopicPartition
 ) -> None:
     numbers = defaultdict(list)
-    for producer, number in _written(aftermath.partitions[place]).values():
+    for producer, number in _written(aftermath.partitions[topic_partition]).values():
         numbers[producer].append(number)
     for found in numbers.values():
         assert found == sorted(set(found))
 
 
-@pytest.mark.parametrize("place", KEEPING_PLACES, ids=str)
-def test_an_idempotent_producer_has_no_gaps(aftermath: Aftermath, place: Place) -> None:
+@pytest.mark.parametrize("topic_partition", KEEPING, ids=str)
+def test_an_idempotent_producer_has_no_gaps(
+    aftermath: Aftermath, topic_partition: TopicPartition
+) -> None:
     for writer in aftermath.writers:
         if isinstance(writer, IdempotentWriter):
-            written = _written(aftermath.partitions[place]).values()
+            written = _written(aftermath.partitions[topic_partition]).values()
             found = [number for producer, number in written if producer == writer.name]
-            assert found == list(range(len(writer.acknowledged[place])))
+            assert found == list(range(len(writer.acknowledged[topic_partition])))
 
 
 @pytest.mark.parametrize("partition", range(PARTITIONS))
 def test_compaction_keeps_the_last_record_of_each_key(aftermath: Aftermath, partition: int) -> None:
-    place = ("compacted", partition)
+    topic_partition = ("compacted", partition)
     last: dict[bytes, int] = {}
-    for record in aftermath.partitions[place].records:
+    for record in aftermath.partitions[topic_partition].records:
         last[record.key or b""] = int(record.value or b"")
     for writer in aftermath.writers:
-        for number in writer.acknowledged[place]:
+        for number in writer.acknowledged[topic_partition]:
             assert last[key_of(writer.name, number)] >= number
 
 
@@ -190,7 +201,7 @@ def test_the_consumer_and_the_files_agree(aftermath: Aftermath) -> None:
     ]
     assert broker.stop() == 0
     assert "Traceback" not in broker.log_text()
-    directories = [broker.data / f"{topic}-{partition}" for topic, partition in PLACES]
+    directories = [broker.data / f"{topic}-{partition}" for topic, partition in ALL]
     for command in (_segments_of, _indexes_of):
         with start_ottla("dump", *command(directories)) as dump:
             _, problems = dump.communicate()

@@ -9,7 +9,7 @@ from tests.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.test_log_directories import alter
 from tests.clients.wire import Wire
-from tests.process.producers import IdempotentWriter, Place
+from tests.process.producers import IdempotentWriter, TopicPartition
 from tests.process.stored import read_partition
 
 TOPIC = "moved"
@@ -28,8 +28,10 @@ def test_nothing_is_lost_when_a_move_is_killed(tmp_path: Path) -> None:
     )
     with broker:
         ConfluentClient(broker.bootstrap).create_topic(TOPIC, PARTITIONS, SEGMENTS)
-        places: list[Place] = [(TOPIC, partition) for partition in range(PARTITIONS)]
-        writer = IdempotentWriter("writer", broker.bootstrap, places)
+        topic_partitions: list[TopicPartition] = [
+            (TOPIC, partition) for partition in range(PARTITIONS)
+        ]
+        writer = IdempotentWriter("writer", broker.bootstrap, topic_partitions)
         writer.start()
         for _ in range(KILLS):
             target = writer.count + random.randrange(1, ACKS_BETWEEN_KILLS_MAX)
@@ -45,12 +47,15 @@ def test_nothing_is_lost_when_a_move_is_killed(tmp_path: Path) -> None:
             time.sleep(0.05)
             assert broker.is_running
         with Wire(broker.bootstrap) as wire:
-            for place in places:
+            for topic_partition in topic_partitions:
                 stored = {
                     one.offset: int(one.value or b"")
-                    for one in read_partition(wire, *place).records
+                    for one in read_partition(wire, *topic_partition).records
                 }
-                numbers = {offset: number for number, offset in writer.acknowledged[place].items()}
+                numbers = {
+                    offset: number
+                    for number, offset in writer.acknowledged[topic_partition].items()
+                }
                 assert stored == numbers
     assert not any(path.name.endswith("-future") for one in paths for path in one.iterdir())
     shutil.rmtree(tmp_path)

@@ -46,7 +46,10 @@ def open_reader(bootstrap: str) -> Any:
 
 
 def offsets(written: dict[str, Any]) -> dict[str, int]:
-    return {str(place): offset for place, offset in parse_stream_offset(written).offsets.items()}
+    return {
+        str(topic_partition): offset
+        for topic_partition, offset in parse_stream_offset(written).offsets.items()
+    }
 
 
 def test_a_stream_goes_on_from_one_offset_to_the_next(
@@ -88,10 +91,10 @@ def test_a_spark_that_asks_once_and_says_nothing_before(
     cluster: Cluster, topic: str, open_reader: Any
 ) -> None:
     """Before 4.2, with Trigger.AvailableNow: the answer is where each run ends."""
-    place = TopicPartition(topic, 0)
-    reached = StreamOffset({place: 0}, {}).as_json()
+    topic_partition = TopicPartition(topic, 0)
+    reached = StreamOffset({topic_partition: 0}, {}).as_json()
     for value in (b"a", b"b", b"c"):
-        write(cluster, place, value)
+        write(cluster, topic_partition, value)
         run = open_reader(topic, startingOffsets="latest")
         end = run.latestOffset()
         assert read_all(run, run.partitions(reached, end)) == [{"value": value}]
@@ -150,13 +153,13 @@ def test_a_first_batch_that_is_repeated_starts_where_it_did(
     cluster: Cluster, topic: str, open_reader: Any
 ) -> None:
     """Spark writes down the end of a batch before it runs, and no start for the first one."""
-    place = TopicPartition(topic, 0)
-    write(cluster, place, b"before")
+    topic_partition = TopicPartition(topic, 0)
+    write(cluster, topic_partition, b"before")
     first_run = open_reader(topic, startingOffsets="latest")
     start = first_run.initialOffset()
-    write(cluster, place, b"a", b"b")
+    write(cluster, topic_partition, b"a", b"b")
     end = first_run.latestOffset(start, ALL)
-    write(cluster, place, b"c")
+    write(cluster, topic_partition, b"c")
     second_run = open_reader(topic, startingOffsets="latest")
     partitions = second_run.partitions(second_run.initialOffset(), end)
     assert read_all(second_run, partitions) == [{"value": b"a"}, {"value": b"b"}]
@@ -208,12 +211,12 @@ def test_a_limit_is_shared_by_the_partitions(cluster: Cluster, open_reader: Any)
 def test_available_now_ends_where_it_was_when_it_began(
     cluster: Cluster, topic: str, open_reader: Any
 ) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     reader = open_reader(topic)
-    write(cluster, place, b"a", b"b")
+    write(cluster, topic_partition, b"a", b"b")
     start = reader.initialOffset()
     reader.prepareForTriggerAvailableNow()
-    write(cluster, place, b"c")
+    write(cluster, topic_partition, b"c")
     add_partitions(cluster, topic, 2)
     first = reader.latestOffset(start, ReadMaxRows(1))
     second = reader.latestOffset(first, ReadMaxRows(1))
@@ -266,13 +269,13 @@ def test_a_topic_that_is_gone(
 def test_a_topic_that_was_made_again_is_read_from_its_start(
     cluster: Cluster, topic: str, open_reader: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = TopicPartition(topic, 0)
-    write(cluster, place, b"a", b"b")
+    topic_partition = TopicPartition(topic, 0)
+    write(cluster, topic_partition, b"a", b"b")
     reader = open_reader(topic)
     start = reader.latestOffset(reader.initialOffset(), ALL)
     delete_topic(cluster, topic)
     create_topic(cluster, name=topic)
-    write(cluster, place, b"c", b"d", b"e")
+    write(cluster, topic_partition, b"c", b"d", b"e")
     end = reader.latestOffset(start, ALL)
     with pytest.raises(DataLoss, match=f"{topic}-0 was deleted and made again"):
         reader.partitions(start, end)
@@ -285,8 +288,8 @@ def test_a_topic_that_was_made_again_is_read_from_its_start(
 def test_a_partition_that_became_shorter(topic: str, open_reader: Any) -> None:
     reader = open_reader(topic)
     end = reader.initialOffset()
-    place, ids = TopicPartition(topic, 0), parse_stream_offset(end).topic_ids
-    start = StreamOffset({place: 5}, ids).as_json()
+    topic_partition, ids = TopicPartition(topic, 0), parse_stream_offset(end).topic_ids
+    start = StreamOffset({topic_partition: 5}, ids).as_json()
     with pytest.raises(DataLoss, match=f"{topic}-0 was read up to 5 and ends at 0 now"):
         reader.partitions(start, end)
     assert open_reader(topic, failOnDataLoss="false").partitions(start, end) == []
@@ -299,8 +302,8 @@ def test_committed_offsets_show_how_far_a_query_is(
     start = reader.initialOffset()
     write(cluster, TopicPartition(topic, 0), b"a", b"b")
     reader.commit(reader.latestOffset(start, ALL))
-    place = TopicPartition(topic, 0)
-    assert committed_offsets(cluster, f"{topic}-group", [place]) == {place: 2}
+    topic_partition = TopicPartition(topic, 0)
+    assert committed_offsets(cluster, f"{topic}-group", [topic_partition]) == {topic_partition: 2}
 
 
 def test_a_commit_that_fails_is_only_said(

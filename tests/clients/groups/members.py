@@ -20,7 +20,7 @@ SESSION_TIMEOUT_MS = 45_000  # Who is only slow is not missed, or it would read 
 HEARTBEAT_INTERVAL_MS = 300
 
 
-class Place(NamedTuple):
+class Received(NamedTuple):
     partition: int
     offset: int
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 class Poller(Protocol):
     """A consumer of one topic; it belongs to one thread."""
 
-    def poll(self) -> list[Place]: ...
+    def poll(self) -> list[Received]: ...
 
     def assignment(self) -> set[int]: ...
 
@@ -59,18 +59,18 @@ class ConfluentPoller:
         self._consumer.subscribe([topic], on_revoke=self._on_revoke)
 
     def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
-        self.revoked.append({place.partition for place in places})
+        self.revoked.append({received.partition for received in places})
 
-    def poll(self) -> list[Place]:
+    def poll(self) -> list[Received]:
         messages = self._consumer.consume(100, POLL_MS / 1000)
         return [
-            Place(message.partition() or 0, message.offset() or 0)
+            Received(message.partition() or 0, message.offset() or 0)
             for message in messages
             if message.error() is None
         ]
 
     def assignment(self) -> set[int]:
-        return {place.partition for place in self._consumer.assignment()}
+        return {received.partition for received in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._consumer.commit(asynchronous=False)
@@ -97,19 +97,19 @@ class KafkaPythonPoller:
         }
         self._consumer = kafka.KafkaConsumer(topic, **(values | config))
 
-    def poll(self) -> list[Place]:
+    def poll(self) -> list[Received]:
         try:
             polled = self._consumer.poll(KAFKA_PYTHON_POLL_MS)
         except KafkaConnectionError:
             return []  # Where the other clients go on by themselves, it leaves that to its caller.
         return [
-            Place(record.partition, record.offset)
+            Received(record.partition, record.offset)
             for records in polled.values()
             for record in records
         ]
 
     def assignment(self) -> set[int]:
-        return {place.partition for place in self._consumer.assignment()}
+        return {received.partition for received in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._consumer.commit()
@@ -139,16 +139,16 @@ class AiokafkaPoller:
     def _run(self, call: Any) -> Any:
         return self._loop.run_until_complete(call)
 
-    def poll(self) -> list[Place]:
+    def poll(self) -> list[Received]:
         polled = self._run(self._consumer.getmany(timeout_ms=POLL_MS))
         return [
-            Place(record.partition, record.offset)
+            Received(record.partition, record.offset)
             for records in polled.values()
             for record in records
         ]
 
     def assignment(self) -> set[int]:
-        return {place.partition for place in self._consumer.assignment()}
+        return {received.partition for received in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._run(self._consumer.commit())
@@ -166,7 +166,7 @@ class CommittingPoller:
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
 
-    def poll(self) -> list[Place]:
+    def poll(self) -> list[Received]:
         try:
             self._poller.commit()
         except KafkaException:
@@ -228,7 +228,7 @@ class Member(threading.Thread):
     def __init__(self, start: Callable[[], Poller], on_progress: Callable[[], None]) -> None:
         super().__init__(daemon=True)
         self.assigned: set[int] = set()
-        self.received: list[Place] = []
+        self.received: list[Received] = []
         self.failure: BaseException | None = None
         self.poller: Poller | None = None
         self._make = start

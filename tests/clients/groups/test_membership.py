@@ -13,8 +13,8 @@ from tests.clients.groups.members import (
     ConfluentPoller,
     Group,
     Member,
-    Place,
     Poller,
+    Received,
     disjoint,
 )
 from tests.clients.test_group_configs import alter
@@ -163,7 +163,7 @@ def test_all_is_read_though_members_come_while_it_is(
     start = partial(POLLERS[client], bootstrap, group_id, topic)
     members = [group.join(lambda: CommittingPoller(start())) for _ in range(3)]
 
-    def read() -> set[Place]:
+    def read() -> set[Received]:
         return {place for member in members for place in member.received}
 
     def offsets() -> set[int]:

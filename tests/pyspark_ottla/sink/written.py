@@ -22,14 +22,19 @@ def portion(*values: str, **columns: Sequence[Any]) -> Portion:
 
 def records(cluster: Cluster, topic: str) -> dict[int, list[Record]]:
     """By partition. Waits for transactions whose end is decided; none may be open otherwise."""
-    places = [TopicPartition(topic, index) for index in cluster.topics([topic])[topic].leaders]
-    ends = list_offsets(cluster, dict.fromkeys(places, LATEST))
-    return {place.partition: _read(cluster, place, ends[place] or 0) for place in places}
+    topic_partitions = [
+        TopicPartition(topic, index) for index in cluster.topics([topic])[topic].leaders
+    ]
+    ends = list_offsets(cluster, dict.fromkeys(topic_partitions, LATEST))
+    return {
+        topic_partition.partition: _read(cluster, topic_partition, ends[topic_partition] or 0)
+        for topic_partition in topic_partitions
+    }
 
 
-def _read(cluster: Cluster, place: TopicPartition, end: int) -> list[Record]:
+def _read(cluster: Cluster, topic_partition: TopicPartition, end: int) -> list[Record]:
     found, offset = [], 0
-    with Fetcher(cluster, place, Isolation.READ_COMMITTED) as fetcher:
+    with Fetcher(cluster, topic_partition, Isolation.READ_COMMITTED) as fetcher:
         while offset < end:
             fetched = fetcher.fetch(offset)
             scan = scan_batches(fetched.records, offset, end, fetched.aborted)
