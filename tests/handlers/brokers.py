@@ -137,7 +137,7 @@ class LedPartitions:
 
     find_readable = find
 
-    def find_in_epoch(self, topic, index, leader_epoch):
+    def find_in_epoch(self, topic, index, leader_epoch, *, follower=False):
         partition = self.find(topic, index)
         partition.validate_leader_epoch(leader_epoch)
         return partition
