@@ -156,7 +156,7 @@ def _field(declared: dataclasses.Field[Any]) -> Any:
 
 def _field_type(kind: Any, version: int) -> Any:
     """The same type, with the entities in it replaced by their layouts."""
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _layout(kind, version)
     if get_origin(kind) is tuple:
         item, _ = get_args(kind)

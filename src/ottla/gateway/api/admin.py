@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.gateway.api.bodies import Fields, read_object
 from ottla.gateway.core.administration import (
-    BROKER_DEFAULT,
     TO_THE_END,
     Administration,
     Config,

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ottla.client.wire.cluster import TopicPartition
+from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.gateway.api.bodies import read_stream
 from ottla.gateway.api.record_stream import DuplexResponse
 from ottla.gateway.core.administration import (
-    BROKER_DEFAULT,
     Administration,
     ResourceType,
     TopicDescription,
