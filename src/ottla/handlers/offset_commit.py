@@ -158,11 +158,11 @@ def _refused_first(
     asked: Sequence[CommittedTopic], results: list[TopicResult]
 ) -> list[TopicResult]:
     """What the coordinator is not asked about comes first, topics and partitions, as in Kafka."""
-    places = {topic.topic_id or topic.topic: place for place, topic in enumerate(asked)}
+    indexes = {topic.topic_id or topic.topic: index for index, topic in enumerate(asked)}
 
     def order(topic: TopicResult) -> tuple[bool, int]:
         is_asked = all(code not in _REFUSED_BEFORE for _, code in topic.partitions)
-        return is_asked, places[topic.topic_id or topic.topic]
+        return is_asked, indexes[topic.topic_id or topic.topic]
 
     return [
         topic._replace(

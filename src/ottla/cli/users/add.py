@@ -73,7 +73,7 @@ def add(
 
 
 def _add_to_file(path: Path, name: str, password: str, iterations: int) -> None:
-    """In the place of what it has of the user; a file that is missing is made."""
+    """Replace what the file has of the user; create a missing file."""
     try:
         users = dict(read_users(str(path))) if path.exists() else {}
         for mechanism in ScramMechanism:
