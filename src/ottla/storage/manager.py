@@ -359,7 +359,7 @@ class LogManager:
         end_before: Callable[[PartitionLog, int], int],
         truncate: Callable[[PartitionLog, int], None],
     ) -> None:
-        logs = [self._logs[key] for key in offsets if key in self._logs]
+        logs = [log for key in offsets if (log := self._logs.get(key)) is not None]
         with self._checkpoints.guard:
             ends = {
                 log.topic_partition: end_before(log, offsets[log.topic_partition]) for log in logs
