@@ -58,8 +58,8 @@ class ConfluentPoller:
         self._consumer = Consumer(values | config)
         self._consumer.subscribe([topic], on_revoke=self._on_revoke)
 
-    def _on_revoke(self, _: Consumer, places: list[TopicPartition]) -> None:
-        self.revoked.append({received.partition for received in places})
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self.revoked.append({revoked.partition for revoked in partitions})
 
     def poll(self) -> list[Received]:
         messages = self._consumer.consume(100, POLL_MS / 1000)
@@ -70,7 +70,7 @@ class ConfluentPoller:
         ]
 
     def assignment(self) -> set[int]:
-        return {received.partition for received in self._consumer.assignment()}
+        return {assigned.partition for assigned in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._consumer.commit(asynchronous=False)
@@ -109,7 +109,7 @@ class KafkaPythonPoller:
         ]
 
     def assignment(self) -> set[int]:
-        return {received.partition for received in self._consumer.assignment()}
+        return {assigned.partition for assigned in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._consumer.commit()
@@ -148,7 +148,7 @@ class AiokafkaPoller:
         ]
 
     def assignment(self) -> set[int]:
-        return {received.partition for received in self._consumer.assignment()}
+        return {assigned.partition for assigned in self._consumer.assignment()}
 
     def commit(self) -> None:
         self._run(self._consumer.commit())
