@@ -6,8 +6,10 @@ import pytest
 from ottla.gateway.dialects.sqs.errors import SqsError
 from ottla.gateway.dialects.sqs.message_attributes import (
     attributes_md5,
+    bytes_of,
     from_headers,
     select,
+    text_of,
     to_headers,
     validate_message_attributes,
 )
@@ -37,6 +39,19 @@ def test_headers_of_kafka_producers_are_text_or_binary() -> None:
         "a": {"StringValue": "x", "DataType": "String"},
         "b": {"BinaryValue": "/w==", "DataType": "Binary"},
     }
+
+
+def test_text_is_what_sqs_can_carry_ascii_or_not() -> None:
+    for number in [*range(0x300), 0xD7FF, 0xE000, 0xFFFD, 0xFFFE, 0xFFFF, 0x10000]:
+        is_text = number in (0x9, 0xA, 0xD) or (number >= 0x20 and number not in (0xFFFE, 0xFFFF))
+        for text in (f"a{chr(number)}", f"ä{chr(number)}"):
+            assert bytes_of(text) == (text.encode() if is_text else None), number
+            assert text_of(text.encode()) == (text if is_text else None), number
+
+
+def test_half_a_character_is_no_text() -> None:
+    assert bytes_of("\ud800") is None
+    assert text_of(b"a\xff") is None
 
 
 @pytest.mark.parametrize(

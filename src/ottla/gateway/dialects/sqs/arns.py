@@ -1,12 +1,14 @@
 """Names of queues in requests and answers: URLs and ARNs."""
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
 ACCOUNT: Final = "000000000000"
 DEFAULT_REGION: Final = "us-east-1"
 
+_REMEMBERED_MAX: Final = 4096
 _ARN = re.compile(r"arn:[a-z-]+:sqs:[a-z0-9-]*:[0-9]*:([A-Za-z0-9._-]{1,249})")
 
 
@@ -14,6 +16,7 @@ def queue_url(base: str, queue: str) -> str:
     return f"{base}/{ACCOUNT}/{queue}"
 
 
+@lru_cache(_REMEMBERED_MAX)
 def queue_of_url(url: str) -> str:
     """The last part of the path; whatever host, account and region come before it."""
     return urlsplit(url).path.rstrip("/").rpartition("/")[2] or url

@@ -25,7 +25,9 @@ _COUNT_MAX: Final = 10
 _NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _TYPE = re.compile(r"(String|Number|Binary)(\..{1,256})?")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Of this ASCII text consists; to look for anything else takes a tenth of what the expression takes.
+_ASCII_TEXT: Final = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 
 
 def validate_message_attributes(attributes: Attributes) -> None:
@@ -62,7 +64,7 @@ def _validate_value(name: str, attribute: Mapping[str, Any]) -> None:
         raise _no_value(name, data_type)
     if matched[1] == "Number" and not _NUMBER.fullmatch(text):
         raise invalid_value(f"Can't cast the value of message attribute '{name}' to a number.")
-    if NOT_TEXT.search(text):
+    if bytes_of(text) is None:
         raise invalid_value(f"The message attribute '{name}' contains an invalid character.")
 
 
@@ -160,11 +162,21 @@ def _attribute(value: bytes, data_type: str | None) -> dict[str, str]:
 
 def text_of(value: bytes) -> str | None:
     """None for what is not text that SQS can carry."""
+    if value.isascii():
+        return None if value.translate(None, _ASCII_TEXT) else value.decode("ascii")
     try:
         text = value.decode()
     except UnicodeDecodeError:
         return None
-    return None if NOT_TEXT.search(text) else text
+    return None if _NOT_TEXT.search(text) else text
+
+
+def bytes_of(text: str) -> bytes | None:
+    """None for text that SQS cannot carry."""
+    if text.isascii():
+        value = text.encode("ascii")
+        return None if value.translate(None, _ASCII_TEXT) else value
+    return None if _NOT_TEXT.search(text) else text.encode()
 
 
 def select(found: Attributes, wanted: Iterable[str]) -> dict[str, Mapping[str, Any]]:

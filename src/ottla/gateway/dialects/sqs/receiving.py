@@ -3,8 +3,8 @@
 import asyncio
 import base64
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final, NamedTuple
 
 from ottla.gateway.core.dead_letters import origin_of
 from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
@@ -12,6 +12,7 @@ from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_ent
 from ottla.gateway.dialects.sqs.call import Call, queue_in
 from ottla.gateway.dialects.sqs.catalogue import Catalogue, Queue
 from ottla.gateway.dialects.sqs.errors import SqsError, denied, invalid_value, unavailable
+from ottla.gateway.dialects.sqs.ids import id_of_record
 from ottla.gateway.dialects.sqs.message_attributes import (
     attributes_md5,
     body_md5,
@@ -24,7 +25,6 @@ from ottla.gateway.dialects.sqs.sending import (
     MESSAGE_ID,
     SENDER_ID,
     TRACE,
-    id_of_record,
     sequence_number,
 )
 
@@ -56,7 +56,14 @@ class Receiving:
         wait_s = _bounded(request, "WaitTimeSeconds", 0, _WAIT_S_MAX, default=queue.wait_s)
         await self._catalogue.configure(queue)
         deliveries = await self._receive(queue, count, wait_s, lock_s)
-        messages = [_message(call, queue, delivery, request) for delivery in deliveries]
+        wanted = _Wanted(
+            request.get("MessageAttributeNames") or (),
+            {
+                *(request.get("AttributeNames") or ()),
+                *(request.get("MessageSystemAttributeNames") or ()),
+            },
+        )
+        messages = [_message(call, queue, delivery, wanted) for delivery in deliveries]
         return {"Messages": messages, DELIVERIES: deliveries} if messages else {}
 
     async def _receive(
@@ -72,6 +79,8 @@ class Receiving:
                 wait_ms=max(0, int((deadline - time.monotonic()) * 1000)),
                 lock_ms=1000 * lock_s or _AT_ONCE_MS,
             )
+            if queue.redrive is None:
+                return deliveries
             alive = [each for each in deliveries if not _is_worn(queue, each)]
             worn = [each.handle for each in deliveries if _is_worn(queue, each)]
             if worn:
@@ -191,15 +200,19 @@ def _deletion_error(queue: Queue, settled: Settled) -> SqsError | None:
 # Messages.
 
 
-def _message(
-    call: Call, queue: Queue, delivery: Delivery, request: dict[str, Any]
-) -> dict[str, Any]:
+class _Wanted(NamedTuple):
+    """What of a message beside its body."""
+
+    attributes: Sequence[str]
+    system_attributes: Set[str]
+
+
+def _message(call: Call, queue: Queue, delivery: Delivery, wanted: _Wanted) -> dict[str, Any]:
     attributes: dict[str, Mapping[str, Any]] = {}
-    names = request.get("MessageAttributeNames")
     content = delivery.value or b""
     body = text_of(content)
-    if names:
-        attributes = select(from_headers(delivery.headers), names)
+    if wanted.attributes:
+        attributes = select(from_headers(delivery.headers), wanted.attributes)
     if body is None:  # Not text: a Kafka producer wrote it.
         body = base64.b64encode(content).decode()
         attributes[_ENCODING] = {"StringValue": "base64", "DataType": "String"}
@@ -210,14 +223,11 @@ def _message(
         "MD5OfBody": body_md5(content),
         "Body": body,
     }
-    wanted = {
-        *(request.get("AttributeNames") or ()),
-        *(request.get("MessageSystemAttributeNames") or ()),
-    }
-    if wanted:
+    names = wanted.system_attributes
+    if names:
         found = _system_attributes(call, queue, delivery)
         message["Attributes"] = (
-            found if "All" in wanted else {name: found[name] for name in found if name in wanted}
+            found if "All" in names else {name: found[name] for name in found if name in names}
         )
     if attributes:
         message["MessageAttributes"] = attributes

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ottla.gateway.api.bodies import read_body
+from ottla.gateway.api.parameters import HEADERS
 from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
@@ -46,15 +47,11 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     )
 
     async def answer(request: Request) -> Response:
-        query, body = request.scope["query_string"], await read_body(request)
-        work = server.answer(
-            request.headers,
-            f"{request.url.scheme}://{request.headers.get('host', 'localhost')}",
-            request.url.path,
-            query,
-            body,
-        )
-        if is_receive(request.headers, query, body):
+        scope, body = request.scope, await read_body(request)
+        headers, query = scope[HEADERS], scope["query_string"]
+        host = headers.get(b"host", b"localhost").decode("latin-1")
+        work = server.answer(headers, f"{scope['scheme']}://{host}", scope["path"], query, body)
+        if is_receive(headers, query, body):
             return await receive(request, work)
         found = await work
         return Response(found.body, found.status, found.headers)

@@ -7,7 +7,6 @@ receiver is told is in headers that begin with `sqs-`.
 import hashlib
 import re
 import time
-import uuid
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,12 +20,13 @@ from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_ent
 from ottla.gateway.dialects.sqs.call import Call, queue_in
 from ottla.gateway.dialects.sqs.catalogue import Catalogue, Queue
 from ottla.gateway.dialects.sqs.errors import SqsError, error_of, invalid_value, missing
+from ottla.gateway.dialects.sqs.ids import id_of_record, new_id
 from ottla.gateway.dialects.sqs.message_attributes import (
-    NOT_TEXT,
     TRACE_HEADER,
     attributes_md5,
     attributes_size,
     body_md5,
+    bytes_of,
     to_headers,
     validate_message_attributes,
 )
@@ -39,7 +39,6 @@ TRACE: Final = "sqs-trace-header"
 DEDUPLICATION_TOPIC: Final = "__gateway_sqs_deduplication"
 DEDUPLICATION_WINDOW_S: Final = 300
 
-_IDS: Final = uuid.UUID("7c0f7d3c-5a8e-4c39-8f7a-2f1d1a3a6e55")
 _BATCH_BYTES_MAX: Final = 1_048_576
 _DELAY_S_MAX: Final = 900
 _TOKEN = re.compile(r"[!-~]{1,128}")  # ASCII letters, digits and punctuation.
@@ -133,11 +132,6 @@ def _answer(
     return answer
 
 
-def id_of_record(topic: str, partition: int, offset: int) -> str:
-    """Of a message that has no other id: of FIFO queues, or written by a Kafka producer."""
-    return str(uuid.uuid5(_IDS, f"{topic}-{partition}@{offset}"))
-
-
 def sequence_number(offset: int) -> str:
     """Ascends within a message group, which is in one partition."""
     return f"{offset:020d}"
@@ -155,9 +149,9 @@ def message_of(call: Call, queue: Queue, request: dict[str, Any]) -> Message:
     text: str = request["MessageBody"]
     if not text:
         raise missing("MessageBody")
-    if NOT_TEXT.search(text):
+    body = bytes_of(text)
+    if body is None:
         raise SqsError("InvalidMessageContents", "Invalid characters found in the message body.")
-    body = text.encode()
     attributes = request.get("MessageAttributes") or {}
     validate_message_attributes(attributes)
     size = len(body) + attributes_size(attributes)
@@ -167,7 +161,7 @@ def message_of(call: Call, queue: Queue, request: dict[str, Any]) -> Message:
             f" {queue.message_bytes_max} bytes."
         )
     group_id, deduplication_id = _fifo_parameters(queue, request, body)
-    message_id = str(uuid.uuid4())
+    message_id = new_id()
     now_ms = time.time_ns() // 1_000_000
     headers = to_headers(attributes)
     if not queue.is_fifo:  # There the id of a duplicate is that of the first.

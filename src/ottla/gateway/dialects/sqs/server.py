@@ -1,9 +1,10 @@
 """Requests of both protocols, to operations, to answers."""
 
 import json
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+import orjson
 
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.errors import CoreError
@@ -11,6 +12,7 @@ from ottla.gateway.core.queues import Delivery
 from ottla.gateway.dialects.sqs import query_protocol
 from ottla.gateway.dialects.sqs.call import Call, credential_of
 from ottla.gateway.dialects.sqs.errors import SqsError, error_of
+from ottla.gateway.dialects.sqs.ids import new_id
 from ottla.gateway.dialects.sqs.managing import Managing
 from ottla.gateway.dialects.sqs.moving import Moving
 from ottla.gateway.dialects.sqs.receiving import DELIVERIES, Receiving
@@ -19,7 +21,10 @@ from ottla.gateway.dialects.sqs.shapes import INPUTS, validate
 
 Operation = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 
-_TARGET_PREFIX: Final = "AmazonSQS."
+_AUTHORIZATION: Final = b"authorization"
+_TARGET: Final = b"x-amz-target"
+_TARGET_PREFIX: Final = b"AmazonSQS."
+_RECEIVE_TARGET: Final = _TARGET_PREFIX + b"ReceiveMessage"
 _JSON: Final = "application/x-amz-json-1.0"
 _XML: Final = "text/xml"
 _RECEIVE_ACTION: Final = b"Action=ReceiveMessage"
@@ -64,26 +69,25 @@ class SqsServer:
         }
 
     async def answer(
-        self, headers: Mapping[str, str], base_url: str, path: str, query: bytes, body: bytes
+        self, headers: Mapping[bytes, bytes], base_url: str, path: str, query: bytes, body: bytes
     ) -> Answer:
         """`headers` by their names in lower case."""
-        access_key, region = credential_of(headers.get("authorization", ""))
-        call = Call(base_url, str(uuid.uuid4()), access_key, region)
-        target = headers.get("x-amz-target")
+        access_key, region = credential_of(headers.get(_AUTHORIZATION, b"").decode("latin-1"))
+        call = Call(base_url, new_id(), access_key, region)
+        target = headers.get(_TARGET)
         if target is not None:
-            return await self._answer_json(call, target, body)
+            operation = target.removeprefix(_TARGET_PREFIX).decode("latin-1")
+            return await self._answer_json(call, operation, body)
         return await self._answer_query(call, path, query, body)
 
-    async def _answer_json(self, call: Call, target: str, body: bytes) -> Answer:
+    async def _answer_json(self, call: Call, operation: str, body: bytes) -> Answer:
         headers = {"content-type": _JSON, "x-amzn-requestid": call.request_id}
         try:
-            request = _parsed(body)
-            result = await self._run(call, target.removeprefix(_TARGET_PREFIX), request)
+            result = await self._run(call, operation, _parsed(body))
         except SqsError as error:
             return _json_error(error, call.request_id)
         deliveries = _deliveries(result)
-        content = b"" if result is None else json.dumps(result).encode()
-        return Answer(200, headers, content, deliveries)
+        return Answer(200, headers, b"" if result is None else _encoded(result), deliveries)
 
     async def _answer_query(self, call: Call, path: str, query: bytes, body: bytes) -> Answer:
         headers = {"content-type": _XML, "x-amzn-requestid": call.request_id}
@@ -117,7 +121,7 @@ class SqsServer:
 
 def refused(error: SqsError, *, is_json: bool) -> Answer:
     """Before anything of the request was looked at but its protocol."""
-    return (_json_error if is_json else _query_error)(error, str(uuid.uuid4()))
+    return (_json_error if is_json else _query_error)(error, new_id())
 
 
 def _json_error(error: SqsError, request_id: str) -> Answer:
@@ -128,7 +132,7 @@ def _json_error(error: SqsError, request_id: str) -> Answer:
         "x-amzn-query-error": f"{error.query_code};{fault}",
     }
     document = {"__type": _SHAPE_PREFIX + error.name, "message": error.message}
-    return Answer(error.status, headers, json.dumps(document).encode())
+    return Answer(error.status, headers, _encoded(document))
 
 
 def _query_error(error: SqsError, request_id: str) -> Answer:
@@ -136,11 +140,11 @@ def _query_error(error: SqsError, request_id: str) -> Answer:
     return Answer(error.status, headers, query_protocol.error_answer(error, request_id))
 
 
-def is_receive(headers: Mapping[str, str], query: bytes, body: bytes) -> bool:
+def is_receive(headers: Mapping[bytes, bytes], query: bytes, body: bytes) -> bool:
     """Whether the answer may take a while, and has messages that nobody else gets."""
-    target = headers.get("x-amz-target")
+    target = headers.get(_TARGET)
     if target is not None:
-        return target == f"{_TARGET_PREFIX}ReceiveMessage"
+        return target == _RECEIVE_TARGET
     return _RECEIVE_ACTION in query or _RECEIVE_ACTION in body
 
 
@@ -155,9 +159,26 @@ def _unknown(operation: str) -> SqsError:
 
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
-        request = json.loads(body or b"{}")
+        request = _decoded(body or b"{}")
     except (ValueError, RecursionError):
         raise SqsError("SerializationException", "The body is not valid JSON.") from None
     if not isinstance(request, dict):
         raise SqsError("SerializationException", "The body is not a JSON object.")
     return request
+
+
+# The fast codec refuses lone surrogates, which clients get a better answer for.
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return json.loads(body)
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(document)
+    except orjson.JSONEncodeError:
+        return json.dumps(document).encode()

@@ -142,10 +142,11 @@ def validate(value: Any, shape: Shape, name: str = "") -> None:
 def _validate_members(value: dict[str, Any], shape: Structure) -> None:
     for name, member in shape.members.items():
         found = value.get(name)
-        if found is not None:
+        if found is None:
+            if name in shape.required:
+                raise missing(name)
+        elif member is not TEXT or type(found) is not str:  # Most of them are.
             validate(found, member, name)
-        elif name in shape.required:
-            raise missing(name)
 
 
 def _expect(holds: bool, name: str, kind: str) -> None:
