@@ -1,6 +1,8 @@
 """What drives share groups on a broker: the state of share-partitions is written, lost, pruned."""
 
 import asyncio
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.controller.test_topics import creation, topic
@@ -16,6 +18,8 @@ from ottla.handlers.internal_topics import create_internal_topic
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
+from ottla.records.batch import read_header
+from ottla.records.builder import Record, build_batch
 
 ACCEPT = (1,)
 GROUP = "g"
@@ -196,22 +200,74 @@ def test_parked_records_that_retention_removed_are_counted(node, caplog):
     assert summary(node).parked_count == 2
 
 
+TERMS = ShareFetchTerms(
+    max_wait_ms=0,
+    min_bytes=1,
+    max_bytes=1 << 20,
+    records_max=4,
+    batch_size=None,
+    committed_only=False,
+    hold_ms=3_600_000,
+)
+
+
+class CountingExecutor(ThreadPoolExecutor):
+    def __init__(self):
+        super().__init__(1)
+        self.count = 0
+
+    def submit(self, *arguments, **named):
+        self.count += 1
+        return super().submit(*arguments, **named)
+
+
+def fetched_with_reads_in_threads(node, terms=TERMS):
+    """What a fetch acquires, and how often it read in a thread."""
+    led, topic_partition = find(node), TopicIdPartition(*key(node)[1:])
+
+    async def fetch(executor):
+        loop = asyncio.get_running_loop()
+        return await DelayedShareFetch("a", {topic_partition: led}, terms, loop, executor).run()
+
+    with CountingExecutor() as executor:
+        fetched = node.run(fetch(executor))
+        return fetched[topic_partition].acquired, executor.count
+
+
+def test_records_in_the_page_cache_are_read_without_a_thread(node):
+    assert fetched_with_reads_in_threads(node) == ((AcquiredRange(0, 3, 1),), 0)
+
+
+def test_records_on_the_disk_are_read_in_a_thread(node):
+    log = node.replicas.find("orders", 0).log
+    node.replicas.disk.evict(log.segments[0].path)
+    assert fetched_with_reads_in_threads(node) == ((AcquiredRange(0, 3, 1),), 1)
+
+
+def test_transactions_are_looked_up_in_a_thread(node):
+    terms = dataclasses.replace(TERMS, committed_only=True)
+    assert fetched_with_reads_in_threads(node, terms) == ((AcquiredRange(0, 3, 1),), 1)
+
+
+@pytest.mark.parametrize(("compression", "count"), [(0, 0), (1, 1)])
+def test_records_are_decompressed_for_their_times_in_a_thread(node, compression, count):
+    log = node.replicas.find("orders", 0).log
+    log.config = dataclasses.replace(log.config, delivery_delay_enable=True)
+    batch = build_batch([Record(timestamp=0, value=b"value")], compression=compression)
+    log.append_as_leader(memoryview(batch), read_header(batch), 0, 0)
+    log.flush()
+    log.high_watermark = log.log_end_offset
+    terms = dataclasses.replace(TERMS, records_max=20)
+    assert fetched_with_reads_in_threads(node, terms) == ((AcquiredRange(0, 10, 1),), count)
+
+
 def test_what_is_held_for_one_who_goes_meanwhile_is_put_back_uncounted(node, monkeypatch):
     led, topic_partition = find(node), TopicIdPartition(*key(node)[1:])
-    terms = ShareFetchTerms(
-        max_wait_ms=0,
-        min_bytes=1,
-        max_bytes=1 << 20,
-        records_max=4,
-        batch_size=None,
-        committed_only=False,
-        hold_ms=3_600_000,
-    )
     acquire_for = led.acquire
 
     async def fetch(*, goes):
         fetch = DelayedShareFetch(
-            "a", {topic_partition: led}, terms, asyncio.get_running_loop(), node.broker.executor
+            "a", {topic_partition: led}, TERMS, asyncio.get_running_loop(), node.broker.executor
         )
 
         def acquire_and_go(*arguments, **named):

@@ -3,9 +3,12 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from ottla.coordination.share_reading import Enough, read_enough
 from ottla.records.builder import Record, build_batch
 from ottla.replication.partition import Partition
+from ottla.storage.errors import NotCached
 
 BATCH = bytes(build_batch([Record(value=bytes(20_000))] * 2))
 
@@ -17,8 +20,8 @@ class Log:
         self.batches_count = batches_count
         self.read_bytes = 0
 
-    def read(self, offset: int, size_max: int, *, committed_only: bool) -> Any:
-        del committed_only
+    def read(self, offset: int, size_max: int, *, committed_only: bool, cached_only: bool) -> Any:
+        del committed_only, cached_only
         first = offset // 2
         count = min(max(1, size_max // len(BATCH)), self.batches_count - first)
         if count <= 0:
@@ -29,7 +32,7 @@ class Log:
         )
         content = b"".join(batches)
         self.read_bytes += len(content)
-        return SimpleNamespace(read=lambda: content)
+        return SimpleNamespace(read=lambda: content, read_cached=lambda: content)
 
 
 def read(log: Log, wanted: Enough) -> tuple[int, Enough]:
@@ -67,3 +70,11 @@ def test_one_batch_is_read_though_it_is_larger_than_the_room() -> None:
     batches, left = read(Log(1_000), Enough(records=1, bytes_min=1, bytes_max=1_000))
     assert batches == 1
     assert left.is_met
+
+
+def test_more_than_others_would_wait_for_is_left_to_a_thread() -> None:
+    log = Log(1_000)
+    wanted = Enough(records=1_000, bytes_min=1, bytes_max=8 << 20)
+    with pytest.raises(NotCached):
+        read_enough(cast("Partition", log), 0, wanted, committed_only=False, cached_only=True)
+    assert log.read_bytes < 1 << 20

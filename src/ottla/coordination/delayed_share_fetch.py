@@ -2,7 +2,7 @@
 
 The log is read first and records are acquired from what was read, so that no record is locked for
 a consumer whose answer is still waiting for the disk. Between the two other consumers may have
-taken some: then it is looked at again.
+taken some: then it is looked at again. What is in the page cache is read at once, else in a thread.
 
 Parked records whose time has come are handed out before others, and not together with them: they
 lie anywhere in the log.
@@ -26,9 +26,11 @@ from ottla.records.decoder import ControlType, iterate_records, parse_marker
 from ottla.records.deliver_at import delivery_times
 from ottla.records.record_keys import key_numbers
 from ottla.replication.partition import Partition
+from ottla.storage.errors import NotCached
 
 _PARKED_READ_MAX: Final = 500  # Parked records of one fetch, which lie anywhere in the log.
 _DELAYED_MAX: Final = 4_096  # Records with a time of one fetch, or those of one batch.
+_CACHED_BYTES_MAX: Final = 512 * 1024  # More is read in a thread, though it is cached.
 _KEYED_MIN: Final = 500  # Records whose keys are looked at in one fetch, or those of one batch.
 
 
@@ -185,6 +187,12 @@ class DelayedShareFetch:
                 wanted.append(_Wanted(topic_partition, led, offset, parked, in_order))
         if not wanted:
             return []
+        if not self._terms.committed_only and not any(map(_is_for_a_thread, wanted)):
+            try:
+                return self._read(wanted, cached_only=True)
+            except NotCached:
+                for each in wanted:
+                    self.errors.pop(each.topic_partition, None)  # They are looked at again.
         return await self._loop.run_in_executor(self._executor, self._read, wanted)
 
     def _limit(self, partition: Partition) -> int:
@@ -193,8 +201,8 @@ class DelayedShareFetch:
             return log.last_stable_offset(log.high_watermark)
         return log.high_watermark
 
-    def _read(self, wanted: Iterable[_Wanted]) -> list[_Found]:
-        """In a thread."""
+    def _read(self, wanted: Iterable[_Wanted], cached_only: bool = False) -> list[_Found]:
+        """In a thread; with `cached_only` on the loop, and NotCached if it is for a thread."""
         found: list[_Found] = []
         terms = self._terms
         left = Enough(terms.records_max, terms.min_bytes, terms.max_bytes)
@@ -202,6 +210,8 @@ class DelayedShareFetch:
             if left.is_met:
                 break
             room = left.bytes_max
+            if cached_only and terms.max_bytes - room > _CACHED_BYTES_MAX:
+                raise NotCached
             try:
                 if parked:
                     content, parked = self._read_parked(led.partition, parked, room)
@@ -209,7 +219,11 @@ class DelayedShareFetch:
                 else:
                     asked = left._replace(records=max(left.records, _KEYED_MIN if in_order else 0))
                     content, then = read_enough(
-                        led.partition, offset, asked, committed_only=terms.committed_only
+                        led.partition,
+                        offset,
+                        asked,
+                        committed_only=terms.committed_only,
+                        cached_only=cached_only,
                     )
                     if in_order:  # How many of them it gives depends on their keys.
                         then = then._replace(records=left.records)
@@ -219,6 +233,8 @@ class DelayedShareFetch:
             if found and len(content) > room:
                 continue
             left = then
+            if cached_only and led.partition.log.config.delivery_delay_enable:
+                _validate_plain(content)
             batches, positions = self._batches(
                 led.partition, content, were_parked=bool(parked), in_order=in_order
             )
@@ -296,6 +312,17 @@ class DelayedShareFetch:
                 self._news.set()  # What was passed over made way for more.
             return ShareFetched(b"", ()), written
         return ShareFetched(_content_of(found, acquired), acquired), written
+
+
+def _is_for_a_thread(wanted: _Wanted) -> bool:
+    """Parked records lie anywhere in the log, and to look at keys takes a while."""
+    return bool(wanted.parked) or wanted.in_order
+
+
+def _validate_plain(content: bytes) -> None:
+    """NotCached if records have to be decompressed for a look at their times."""
+    if any(header.compression for _, header in iterate_headers(content)):
+        raise NotCached
 
 
 def _presence(found: _Found) -> Iterator[tuple[int, bool]]:

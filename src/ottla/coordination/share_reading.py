@@ -1,4 +1,8 @@
-"""What share-partitions read of the log. It may wait for the disk, so it runs in a thread."""
+"""What share-partitions read of the log. It may wait for the disk, so it runs in a thread.
+
+With `cached_only` it runs on the event loop: NotCached is raised instead of waiting, and of reading
+so much that others would wait.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -8,21 +12,32 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import iterate_headers
 from ottla.records.record_keys import key_numbers
 from ottla.replication.partition import Partition
-from ottla.storage.errors import StorageError
+from ottla.storage.errors import NotCached, StorageError
 
 _FIRST_READ_BYTES: Final = 64 * 1024
+_CACHED_READ_BYTES_MAX: Final = 512 * 1024  # At once, but for a batch that is larger.
 _SPARSE_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
 _NEAR: Final = 100
 
 
 def read_batches(
-    partition: Partition, offset: int, size_max: int, *, committed_only: bool = False
+    partition: Partition,
+    offset: int,
+    size_max: int,
+    *,
+    committed_only: bool = False,
+    cached_only: bool = False,
 ) -> bytes:
-    part = partition.read(offset, size_max, committed_only=committed_only)
+    part = partition.read(offset, size_max, committed_only=committed_only, cached_only=cached_only)
+    if part is None:
+        return b""
     try:
-        return b"" if part is None else part.read()
+        content = part.read_cached() if cached_only else part.read()
     except (OSError, StorageError) as error:
         raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
+    if content is None:
+        raise NotCached
+    return content
 
 
 class Enough(NamedTuple):
@@ -41,14 +56,23 @@ class Enough(NamedTuple):
 
 
 def read_enough(
-    partition: Partition, offset: int, wanted: Enough, *, committed_only: bool
+    partition: Partition,
+    offset: int,
+    wanted: Enough,
+    *,
+    committed_only: bool,
+    cached_only: bool = False,
 ) -> tuple[bytes, Enough]:
     """Whole batches, and what of `wanted` they leave; how large records are nobody knows before."""
     parts: list[bytes] = []
     size_max = _FIRST_READ_BYTES
     while not wanted.is_met:
         size_max = min(size_max, wanted.bytes_max)
-        content = read_batches(partition, offset, size_max, committed_only=committed_only)
+        if cached_only and size_max > _CACHED_READ_BYTES_MAX:
+            raise NotCached
+        content = read_batches(
+            partition, offset, size_max, committed_only=committed_only, cached_only=cached_only
+        )
         if not content or (parts and len(content) > wanted.bytes_max):
             break
         parts.append(content)

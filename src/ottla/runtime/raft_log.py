@@ -220,7 +220,7 @@ class RaftLog:
     def read_cached(self, offset: int, size_max: int, offset_limit: int) -> ReadBatches:
         """Like `read`; NotCached when it would wait for the disk."""
         found = self._find(offset, size_max, offset_limit, cached_only=True)
-        data = found.file.read_cached(found.position, found.size)
+        data = found.read_cached()
         if data is None:
             raise NotCached
         return ReadBatches(data, found.next_offset)

@@ -43,6 +43,10 @@ class LogSlice(NamedTuple):
         """All of it; may wait for the disk."""
         return self.file.read(self.position, self.size)
 
+    def read_cached(self) -> bytes | None:
+        """All of it; None if that would wait for the disk."""
+        return self.file.read_cached(self.position, self.size)
+
 
 class LogPosition(NamedTuple):
     """A boundary between batches: all before it have smaller offsets than `offset`."""
