@@ -50,8 +50,21 @@ def resident_kb(pid: int) -> int:
     raise AssertionError(f"process {pid} is gone")
 
 
+def growth_kb(pid: int, port: int, connections: int, at_once: int) -> int:
+    """Of a server that fails these handshakes, at the latest after it has had time to settle."""
+    asyncio.run(_assaults(port, 10, 10))  # What is loaded once is not counted.
+    before = resident_kb(pid)
+    asyncio.run(_assaults(port, connections, at_once))
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        grown = resident_kb(pid) - before
+        if grown <= GROWTH_KB_MAX or time.monotonic() > deadline:
+            return grown
+        time.sleep(0.1)
+
+
 def trial(directory: Path, connections: int, at_once: int) -> int:
-    """By how many KB the broker has grown, at the latest after it has had time to settle."""
+    """By how many KB a broker has grown."""
     tls = stored(directory)
     open_port, tls_port = ReservedPort(), ReservedPort()
     arguments = (
@@ -61,15 +74,7 @@ def trial(directory: Path, connections: int, at_once: int) -> int:
         *("--set", f"ssl.truststore.location={tls.truststore_location}"),
     )
     with BrokerProcess(directory, *arguments, port=open_port) as broker:
-        asyncio.run(_assaults(tls_port.number, 10, 10))  # What is loaded once is not counted.
-        before = resident_kb(broker.pid)
-        asyncio.run(_assaults(tls_port.number, connections, at_once))
-        deadline = time.monotonic() + SETTLE_S
-        while True:
-            grown = resident_kb(broker.pid) - before
-            if grown <= GROWTH_KB_MAX or time.monotonic() > deadline:
-                return grown
-            time.sleep(0.1)
+        return growth_kb(broker.pid, tls_port.number, connections, at_once)
 
 
 def main() -> None:

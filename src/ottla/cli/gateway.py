@@ -4,6 +4,7 @@ import importlib
 import ipaddress
 import logging
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -145,7 +146,7 @@ def gateway(
     except ValueError as error:
         raise UsageError(f"--webhook-allow: {error}") from None
     configure_logging(log_format, "uvicorn", "asyncio")
-    threading.Thread(target=_look, args=(servers, command_config), daemon=True).start()
+    _start_threads(servers, command_config, tls=door.tls_certificate is not None)
     return serve(
         GatewaySettings(
             servers,
@@ -165,6 +166,12 @@ def gateway(
     )
 
 
+def _start_threads(servers: str, command_config: Path | None, *, tls: bool) -> None:
+    threading.Thread(target=_look, args=(servers, command_config), daemon=True).start()
+    if tls:
+        threading.Thread(target=_give_back_memory, daemon=True).start()
+
+
 def _look(servers: str, command_config: Path | None) -> None:
     """Brokers may come later than their gateway, so that nobody is there is only said."""
     from ottla.cli.connection import Connection
@@ -173,6 +180,15 @@ def _look(servers: str, command_config: Path | None) -> None:
         Connection(servers, command_config=command_config).reach()
     except CommandError as error:
         logger.warning("%s; requests fail until one answers", error)
+
+
+def _give_back_memory() -> None:
+    """Of connections over TLS that have ended, as brokers do; uvicorn does not say when."""
+    from ottla.network.trim import INTERVAL_MS, malloc_trim
+
+    while True:
+        time.sleep(INTERVAL_MS / 1000)
+        malloc_trim()
 
 
 def _signers(path: Path | None) -> dict[str, str]:
