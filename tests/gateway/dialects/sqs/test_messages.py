@@ -151,6 +151,15 @@ def test_what_a_kafka_producer_writes_sqs_receives(sqs: Any, topic: str, bootstr
         ({"MessageBody": "\x01"}, "InvalidMessageContents"),
         ({"MessageBody": "\ud800"}, "InvalidMessageContents"),
         ({"MessageBody": "x", "MessageGroupId": "\ud800"}, "InvalidParameterValue"),
+        (
+            {
+                "MessageBody": "x",
+                "MessageSystemAttributes": {
+                    "AWSTraceHeader": {"StringValue": "\ud800", "DataType": "String"}
+                },
+            },
+            "InvalidParameterValue",
+        ),
         ({"MessageBody": "x" * 1_048_577}, "InvalidParameterValue"),
         ({"MessageBody": "x", "DelaySeconds": -1}, "InvalidParameterValue"),
         ({"MessageBody": "x", "MessageDeduplicationId": "d"}, "InvalidParameterValue"),

@@ -247,4 +247,6 @@ def _system_attributes(request: dict[str, Any]) -> dict[str, Any]:
             )
         if not attribute.get("StringValue"):
             raise invalid_value(f"Message system attribute '{name}' must have a value.")
+        if bytes_of(attribute["StringValue"]) is None:
+            raise invalid_value(f"Message system attribute '{name}' has an invalid character.")
     return system
