@@ -107,7 +107,7 @@ def test_a_torn_tail_is_reported_after_what_is_whole(ottla: Ottla, partition: Pa
     assert len(outcome.output.splitlines()) == 1
     assert outcome.errors == (
         f"ottla: {NAME}.log: torn tail: the batch of offset 2 at position {len(first)} has "
-        f"{len(second) - 1} of {len(second)} bytes; recovery cuts it off\n"
+        f"{len(second) - 1} of {len(second)} bytes; recovery truncates it\n"
     )
 
 

@@ -9,10 +9,10 @@ from ottla.node.serve_settings import LogFormat, ServeSettings
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
     """The settings that the node was handed, instead of a node."""
-    from ottla.node import serve as node_serve
+    from ottla.node import node_process
 
     settings: list[ServeSettings] = []
-    monkeypatch.setattr(node_serve, "serve", lambda given, *_, **__: settings.append(given) or 0)
+    monkeypatch.setattr(node_process, "serve", lambda given, *_, **__: settings.append(given) or 0)
     return settings
 
 

@@ -23,7 +23,7 @@ echo '    java.specification.version = 21' >&2
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A machine without any Java."""
-    monkeypatch.setattr(java, "_USUAL_PLACES", [str(tmp_path / "jvm" / "*")])
+    monkeypatch.setattr(java, "_USUAL_PATHS", [str(tmp_path / "jvm" / "*")])
     monkeypatch.setattr(java, "_bundled_runtime", lambda: None)
     return {"PATH": str(tmp_path / "bin"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 

@@ -343,12 +343,12 @@ def test_a_decision_whose_answers_are_lost_is_made_once(
     first.run(2, kept)
     second.run(2)
     assert_once(second, 0, 1, 2)
-    made = [record.key for record in records(first.cluster, TOPIC)[claim_place(first)]]
+    made = [record.key for record in records(first.cluster, TOPIC)[claimed_partition(first)]]
     assert made.count(first.options.sink_id.encode()) == 3
 
 
-def claim_place(run: Run) -> int:
-    return Decisions(run.cluster, run.options.sink_id).claim().place.partition
+def claimed_partition(run: Run) -> int:
+    return Decisions(run.cluster, run.options.sink_id).claim().partition.partition
 
 
 def test_a_task_after_one_with_rows_may_have_none(first: Run) -> None:
