@@ -1,4 +1,4 @@
-"""How a coordinator sees the cluster's topics."""
+"""The cluster's topics, as a coordinator sees them."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -8,7 +8,7 @@ from uuid import UUID
 class TopicCatalog(Protocol):
     @property
     def topics_version(self) -> int:
-        """Grows with every change of the topics or of their partition counts."""
+        """Increases with every change of the topics or of their partition counts."""
 
     def topic_names(self) -> Iterable[str]: ...
 
@@ -17,4 +17,4 @@ class TopicCatalog(Protocol):
     def topic_name(self, topic_id: UUID) -> str | None: ...
 
     def partition_count(self, name: str) -> int | None:
-        """None when there is no such topic."""
+        """None if the topic does not exist."""

@@ -1,13 +1,13 @@
-"""The partition of an internal topic where the coordinator of a group or a transaction lives."""
+"""The partition of an internal topic that hosts the coordinator of a group or a transaction."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 
-_CACHED_CHARACTERS_MAX = 256  # Longer keys are not kept in memory.
+_CACHED_CHARACTERS_MAX = 256  # Longer keys are not cached.
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """Java's String.hashCode decides, so that Kafka's tools look in the same place."""
+    """Uses Java's String.hashCode, so that Kafka's tools look in the same place."""
     cached = len(key) <= _CACHED_CHARACTERS_MAX
     code = _cached_hash_code(key) if cached else _absolute_hash_code(key)
     return code % partition_count
@@ -18,7 +18,7 @@ def _absolute_hash_code(key: str) -> int:
     for unit in _utf16_units(key):
         code = (31 * code + unit) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >= 1 << 31 else code
-    # The absolute value of the least integer does not fit; Kafka takes 0 for it.
+    # The absolute value of the smallest integer does not fit; Kafka uses 0 for it.
     return 0 if signed == -(1 << 31) else abs(signed)
 
 

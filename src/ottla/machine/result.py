@@ -1,8 +1,8 @@
-"""What an operation on a machine returns.
+"""The result of an operation on a machine.
 
 An operation changes nothing. It returns the records that would make the change and the response
 that is true once they are committed. The runtime appends the records, replays them into the machine
-(the only place where state changes), and sends the response when they are committed.
+(the only place where state changes), and sends the response once they are committed.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Deferred(Generic[R]):
     """A response that a later operation supplies, such as a JoinGroup that waits for the others.
 
     A machine never settles a Deferred itself: it lists it in `Result.completions`, and the runtime
-    settles it when the records of that result are committed.
+    settles it once the records of that result are committed.
     """
 
     __slots__ = ("_callbacks", "_outcome")
@@ -32,7 +32,7 @@ class Deferred(Generic[R]):
         return self._outcome is not None
 
     def settle(self, outcome: R | ApiError) -> None:
-        """The first outcome stands; a later one is ignored, for the waiter has been answered."""
+        """The first outcome counts; a later one is ignored, because the waiter has its answer."""
         if self._outcome is not None:
             return
         self._outcome = outcome
@@ -59,7 +59,7 @@ class Result(NamedTuple, Generic[R]):
     response: R | Deferred[R]
     records: tuple[object, ...] = ()  # Appended as one atomic batch, in this order.
     completions: tuple[Completion[object], ...] = ()
-    cause: str = ""  # Why the records are written, for the log that operators read.
-    # What is to be done outside, performed once the records are committed and before the answer
-    # leaves. They are lost with the node, so a machine that is loaded asks for what is not done.
+    cause: str = ""  # Why the records are written, for the operators' log.
+    # External effects, performed once the records are committed and before the response leaves.
+    # They are lost with the node, so a machine that is loaded emits those that are not done.
     effects: tuple[object, ...] = ()

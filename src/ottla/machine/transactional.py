@@ -1,13 +1,13 @@
 """Records that belong to a producer's transaction.
 
 A machine whose log is a partition can take part in transactions, as the group coordinator does with
-offsets that are committed by a producer. Such a record is in the log at once, but counts only when
-the marker that ends the transaction commits it.
+offsets committed by a producer. Such a record is in the log at once, but counts only once the
+marker that ends the transaction commits it.
 
 The runtime appends the records of a result as one batch, so they are either all `Transactional`
 with the same producer (a transactional batch of that producer, without sequence numbers), or a
-single `TransactionMarker` (a control batch), or none of both. Replay sees the same objects, live
-and when the log is loaded: codecs never see these two, only the record inside.
+single `TransactionMarker` (a control batch), or neither. Replay sees the same objects, live and
+when the log is loaded: codecs never see these two, only the record inside.
 """
 
 from ottla.protocol.lazy_dataclass import dataclass
@@ -24,5 +24,5 @@ class Transactional:
 class TransactionMarker:
     producer_id: int
     producer_epoch: int
-    coordinator_epoch: int  # Of the transaction coordinator that decided.
+    coordinator_epoch: int  # Of the deciding transaction coordinator.
     committed: bool

@@ -1,4 +1,4 @@
-"""Where to connect or to listen, as people write it: `host:port`, with an IPv6 host in brackets."""
+"""Addresses in text form: `host:port`, with an IPv6 host in brackets."""
 
 import ipaddress
 import re
@@ -22,7 +22,7 @@ class Address(NamedTuple):
 
 
 class WrittenAddress(NamedTuple):
-    """What is there of `NAME://host:port`."""
+    """The parts of `NAME://host:port` that are present."""
 
     listener_name: str | None
     host: str
@@ -30,7 +30,7 @@ class WrittenAddress(NamedTuple):
 
 
 def parse_address(text: str, *, default_port: int | None = None) -> Address:
-    """Of somebody to connect to; ValueError says what is wrong."""
+    """An address to connect to; ValueError describes the problem."""
     written = split_address(text.strip())
     if written is not None and written.listener_name is None and written.host:
         port = default_port if written.port is None else written.port
@@ -45,7 +45,7 @@ def parse_servers(text: str) -> list[Address]:
 
 
 def split_address(text: str) -> WrittenAddress | None:
-    """None if it has another form; ValueError if a part of it cannot be."""
+    """None if the text has another form; ValueError if a part is invalid."""
     match = _ADDRESS.fullmatch(text)
     if match is None:
         host = _ipv6(text)  # An address without a port needs no brackets.

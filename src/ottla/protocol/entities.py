@@ -1,4 +1,4 @@
-"""`@entity`: a frozen dataclass with slots whose fields are keywords, as kio's messages are."""
+"""`@entity`: a frozen dataclass with slots and keyword-only fields, like kio's messages."""
 
 from dataclasses import field
 from typing import TypeVar, dataclass_transform

@@ -1,4 +1,4 @@
-"""What goes wrong, by whose fault.
+"""Errors, by who is at fault.
 
 ApiError       the client is wrong or the cluster is not ready; it becomes an error code
 ProtocolError  the peer broke the protocol; its connection is closed
@@ -12,9 +12,9 @@ __all__ = ["ApiError", "ErrorCode", "ProtocolError"]
 class ApiError(Exception):
     """Raised before anything has changed; `handlers` turns it into a response.
 
-    Whoever keeps one, in a variable, a dict or a future, keeps it `with_traceback(None)`: else the
-    frames of the traceback hold it in turn, and each refusal is a cycle for the collector. One that
-    is made once and raised often would gather the frames of all who raised it.
+    To keep one in a variable, a dict or a future, use `with_traceback(None)`: otherwise the frames
+    of the traceback reference it in turn, and each refusal is a cycle for the collector. An
+    instance that is raised repeatedly would accumulate the frames of all raisers.
     """
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
@@ -24,4 +24,4 @@ class ApiError(Exception):
 
 
 class ProtocolError(Exception):
-    """The bytes on the connection are not what the protocol allows."""
+    """The bytes on the connection violate the protocol."""

@@ -1,7 +1,7 @@
-"""The outside of a frame: the header of a request, and what stands before the body of a response.
+"""Frame headers: the header of a request, and what precedes the body of a response.
 
-A frame is 4 bytes of size and then the header and body of one message. Requests have a header of
-version 1, or 2 from the first flexible version of their API on; responses 0 and 1 likewise, except
+A frame is 4 bytes of size and then the header and body of one message. Requests have header version
+1, or 2 from the first flexible version of their API on; responses 0 and 1 likewise, except
 ApiVersions, whose responses always have 0 so that any client can read them.
 """
 
@@ -13,7 +13,7 @@ from ottla.protocol.wire_primitives import MALFORMED, read_text, skip_tags
 
 API_VERSIONS_KEY = 18
 
-# API keys by the first version whose messages are flexible (KIP-482); the others never are.
+# API keys by the first flexible version (KIP-482); the others never are.
 _FLEXIBLE = {
     0: (45, 46, 50, 51, 52, *range(55, 93), 10_000, 10_001, 10_002),
     1: (27, 44, 48, 49, 53, 54),
@@ -49,7 +49,7 @@ def is_flexible(api_key: int, api_version: int) -> bool:
 
 
 def parse_request_header(frame: memoryview) -> RequestHeader:
-    """The frame is without its size. An API that is not known is read as if not flexible."""
+    """The frame is without its size. An unknown API is parsed as if not flexible."""
     try:
         api_key, api_version, correlation_id, size = _unpack_header(frame)
         position = _HEADER_SIZE

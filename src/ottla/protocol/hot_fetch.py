@@ -11,8 +11,8 @@ v16  node endpoints in the response (KIP-951)
 v17  directory id of the follower (KIP-853)
 v18  high watermark of the follower
 
-A response is a list of parts in which records are only slices: they are put between the bytes
-around them and can leave by sendfile. Only their sizes are looked at.
+A response is a list of parts in which records are only slices: they are placed between the bytes
+around them and can leave by sendfile. Only their sizes are used.
 """
 
 import struct
@@ -64,7 +64,7 @@ class FetchedPartition(NamedTuple):
     current_leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int
-    log_start_offset: int  # Of the follower that asks; -1 for a consumer.
+    log_start_offset: int  # The requesting follower's; -1 for a consumer.
     partition_max_bytes: int
     replica_directory_id: UUID | None = None
     high_watermark: int = HIGH_WATERMARK_UNKNOWN
@@ -104,7 +104,7 @@ _unpack_start_without_replica = struct.Struct(">iiibii").unpack_from
 _unpack_partition_v4 = struct.Struct(">iqi").unpack_from
 _unpack_partition_v5 = struct.Struct(">iqqi").unpack_from
 _unpack_partition_v9 = struct.Struct(">iiqqi").unpack_from
-_unpack_partition_v12 = struct.Struct(">iiqiqiB").unpack_from  # And the number of tagged fields.
+_unpack_partition_v12 = struct.Struct(">iiqiqiB").unpack_from  # Plus the number of tagged fields.
 _NO_PARTITION_TAGS: tuple[UUID | None, int] = (None, HIGH_WATERMARK_UNKNOWN)
 _unpack_replica_state = struct.Struct(">iq").unpack_from
 _unpack_int64 = struct.Struct(">q").unpack_from
@@ -166,7 +166,7 @@ def _parse(frame: memoryview, position: int, version: int) -> FetchRequest:
 def _parse_tags(
     frame: memoryview, position: int, version: int
 ) -> tuple[str | None, tuple[int, int] | None]:
-    """The cluster id, and the id and epoch of the replica if they are there."""
+    """The cluster id, and the id and epoch of the replica if present."""
     cluster_id, state = None, None
     for tag, start, end in read_tags(frame, position)[0]:
         if tag == 0:
@@ -291,7 +291,7 @@ def _read_topic_name(
 
 
 class RecordsSlice(Protocol):
-    """Records that are somewhere else; whoever sends the response knows where."""
+    """Records that are somewhere else; the sender of the response knows where."""
 
     @property
     def size(self) -> int: ...
@@ -320,7 +320,7 @@ class PartitionData(NamedTuple):
     log_start_offset: int = -1
     aborted_transactions: Sequence[AbortedTransaction] | None = None
     preferred_read_replica: int = -1
-    records: RecordsSlice | None = None  # None is sent as no bytes, which every client reads.
+    records: RecordsSlice | None = None  # None is sent as no bytes, which every client accepts.
     diverging_epoch: EpochEndOffset | None = None
     current_leader: Leader | None = None
     snapshot_id: SnapshotId | None = None
@@ -390,7 +390,7 @@ def _count(count: int, flexible: bool) -> bytes:
 
 
 class _Parts:
-    """Bytes are gathered in `data` until records come between."""
+    """Bytes are collected in `data` until records come in between."""
 
     __slots__ = ("data", "flexible", "parts", "size", "version")
 
@@ -417,7 +417,7 @@ class _Parts:
         data = self.data
         aborted = partition[5]
         if self.flexible and not aborted:
-            # An array that is null is 0, one that is empty 1.
+            # A null array is 0, an empty one 1.
             no_aborted = 0 if aborted is None else 1
             data += _PARTITION_V12.pack(*partition[:5], no_aborted, partition[6])
         else:

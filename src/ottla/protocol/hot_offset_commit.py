@@ -59,7 +59,7 @@ class OffsetCommitRequest(NamedTuple):
     generation_id_or_member_epoch: int
     member_id: str
     group_instance_id: str | None
-    retention_ms: int  # NO_RETENTION_TIME: the broker's holds.
+    retention_ms: int  # NO_RETENTION_TIME: use the broker's.
     topics: list[CommittedTopic]
 
 

@@ -73,7 +73,7 @@ class ProduceRequest(NamedTuple):
 
 
 class RecordErrorResult(NamedTuple):
-    batch_index: int  # Of the record in the batch.
+    batch_index: int  # Index of the record in the batch.
     message: str | None
 
 
@@ -85,7 +85,7 @@ class PartitionResult(NamedTuple):
     log_start_offset: int = -1
     error_message: str | None = None
     record_errors: Sequence[RecordErrorResult] = ()
-    current_leader: Leader | None = None  # Where to go, when this broker is not the leader.
+    current_leader: Leader | None = None  # The redirect, if this broker is not the leader.
 
 
 class TopicResult(NamedTuple):
@@ -110,7 +110,7 @@ _legacy_partition: Cache[int, _Unpack] = Cache(
 _flexible_partition: Cache[int, _Unpack] = Cache(
     lambda size: struct.Struct(f">{size - 1}sBi").unpack_from
 )
-_NAME_SIZE_MAX = 126  # What one byte of a compact length can say.
+_NAME_SIZE_MAX = 126  # The maximum in one byte of a compact length.
 
 _unpack_acks = struct.Struct(">hi").unpack_from
 _NO_TAGS = b"\x00\x00\x00"
@@ -142,7 +142,7 @@ def _one(
 
 
 def _parse_one_legacy(frame: memoryview, position: int) -> ProduceRequest | None:
-    """The commonest shape: no transaction, one topic, one partition. None for any other."""
+    """The most common shape: no transaction, one topic, one partition. None for any other."""
     if len(frame) - position < _LEGACY_START_SIZE:
         return None
     null, acks, timeout_ms, topics, name_size = _unpack_legacy_start(frame, position)
@@ -191,7 +191,7 @@ def _parse_one_by_id(frame: memoryview, position: int) -> ProduceRequest | None:
 
 
 def _read_last_records(frame: memoryview, position: int) -> memoryview | None:
-    """Compact records after which only empty tagged fields come; None if it is not so."""
+    """Compact records followed only by empty tagged fields; otherwise None."""
     size, position = read_uvarint(frame, position)
     end = position + size - 1
     if not size or frame[end : end + 3] != _NO_TAGS:
@@ -295,7 +295,7 @@ def _encode_one(
     result: PartitionResult,
     throttle_ms: int,
 ) -> bytes:
-    """The commonest shape: one partition of one topic, no error."""
+    """The most common shape: one partition of one topic, no error."""
     partition, _, base_offset, append_time, log_start_offset, _, _, _ = result
     if version >= FLEXIBLE_FROM:
         name = compact_names[topic] if version < TOPIC_ID_FROM else uuid_bytes(topic_id)

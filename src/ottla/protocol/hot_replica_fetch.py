@@ -1,4 +1,4 @@
-"""Fetch (1) v18 as a follower sends it and reads the answer: packed by hand and parsed in place.
+"""Fetch (1) v18 from the follower's side: packed by hand, with the response parsed in place.
 
 The records of a response stay where they are, in the frame.
 """
@@ -28,8 +28,8 @@ VERSION: Final = 18
 
 _INT32 = struct.Struct(">i")
 _START = struct.Struct(">iiibii")
-_PARTITION = struct.Struct(">iiqiqiB")  # And the number of tagged fields.
-_REPLICA_STATE = struct.Struct(">iqB")  # And the number of tagged fields.
+_PARTITION = struct.Struct(">iiqiqiB")  # Plus the number of tagged fields.
+_REPLICA_STATE = struct.Struct(">iqB")  # Plus the number of tagged fields.
 _unpack_response_start = struct.Struct(">ihi").unpack_from
 _unpack_partition = struct.Struct(">ihqqq").unpack_from
 _unpack_diverging_epoch = struct.Struct(">iq").unpack_from
@@ -40,7 +40,7 @@ _ABORTED_BYTES: Final = 16
 
 
 class ReplicaFetchPosition(NamedTuple):
-    """Where a follower is with one partition."""
+    """A follower's position in one partition."""
 
     partition: int
     current_leader_epoch: int
@@ -136,7 +136,7 @@ def _parse(frame: memoryview) -> ReplicaFetchResponse:
 
 def _parse_partition(frame: memoryview, position: int) -> tuple[ReplicaFetchData, int]:
     partition, error_code, high_watermark, _, log_start_offset = _unpack_partition(frame, position)
-    position = _skip_aborted(frame, position + 30) + 4  # And the preferred read replica.
+    position = _skip_aborted(frame, position + 30) + 4  # Plus the preferred read replica.
     size, position = read_uvarint(frame, position)
     end = position + max(size - 1, 0)
     if end > len(frame):
@@ -156,7 +156,7 @@ def _parse_partition(frame: memoryview, position: int) -> tuple[ReplicaFetchData
 
 
 def _skip_aborted(frame: memoryview, position: int) -> int:
-    """Aborted transactions, which are null for a follower."""
+    """Skip aborted transactions, which are null for a follower."""
     size, position = read_uvarint(frame, position)
     for _ in range(size - 1):
         position = skip_tags(frame, position + _ABORTED_BYTES)

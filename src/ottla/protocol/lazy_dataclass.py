@@ -1,8 +1,8 @@
-"""`@dataclass` as the standard library has it, but `__init__` is compiled when it is first called.
+"""`@dataclass` like the standard library's, but `__init__` is compiled on its first call.
 
-A process defines 150 of these before its first broker listens, and makes few of them by then. The
-standard decorator compiles up to seven methods for each class, which took a third of a start. Here
-the methods that look the same in every class are closures, and none is compiled.
+A process defines 150 of these before its first broker listens, and instantiates few of them by
+then. The standard decorator compiles up to seven methods for each class, which took a third of a
+start. Here the methods that are the same in every class are closures, and none is compiled.
 
 Not supported: `order`, `unsafe_hash`, `weakref_slot`, and fields of type `InitVar`.
 """
@@ -22,11 +22,11 @@ Method = Callable[..., Any]
 def dataclass(
     *, frozen: bool = False, slots: bool = False, kw_only: bool = False, eq: bool = True
 ) -> Callable[[type[T]], type[T]]:
-    """As the standard library's; `dataclasses.fields` and `replace` work with it."""
+    """Like the standard library's; `dataclasses.fields` and `replace` work with it."""
 
     def decorate(cls: type[T]) -> type[T]:
         if cls.__doc__ is None:
-            cls.__doc__ = cls.__name__  # Otherwise the standard decorator looks for the signature.
+            cls.__doc__ = cls.__name__  # Otherwise the standard decorator computes the signature.
         own = {name for name, value in vars(cls).items() if value is not None}
         made = standard_dataclass(
             init=False,
@@ -52,7 +52,7 @@ def dataclass(
 
 
 def _has_frozen_base(cls: type) -> bool:
-    """One of the standard decorator, which has it that those who inherit are frozen, too."""
+    """Whether a base is frozen by the standard decorator, which demands it of subclasses, too."""
     parameters = [getattr(base, "__dataclass_params__", None) for base in cls.__bases__]
     return any(each is not None and each.frozen for each in parameters)
 
@@ -66,7 +66,7 @@ def _init_of(cls: Any, frozen: bool) -> Method:
 
 
 class _Signature:
-    """For who asks a class for its parameters before they are compiled, as Hypothesis does."""
+    """The parameters of a class before they are compiled, for callers such as Hypothesis."""
 
     def __init__(self, cls: Any, frozen: bool) -> None:
         self._cls, self._frozen = cls, frozen

@@ -1,4 +1,4 @@
-"""Where the leader is: told to a client that sent its Produce or Fetch elsewhere (KIP-951)."""
+"""The leader's address, for a client that sent its Produce or Fetch elsewhere (KIP-951)."""
 
 import struct
 from collections.abc import Sequence

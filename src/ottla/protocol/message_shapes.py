@@ -1,11 +1,11 @@
-"""Where the shape of a message changed from one version to another, beyond added fields.
+"""Shape changes of messages between versions, beyond added fields.
 
-`lift` gives the newest shape to what was read, `project` the old shape to what is written. Both
-work on the values of one entity by field name. The values to lift have the fields of both versions
-in them; what only the old version has is dropped afterwards. Entities in fields that only the old
+`lift` gives what was read the newest shape, `project` gives what is written the old shape. Both
+work on the values of one entity by field name. The values to lift include the fields of both
+versions; those only in the old version are dropped afterwards. Entities in fields that only the old
 version has are of the old version.
 
-Nothing of kio's is imported before a message needs it.
+Nothing from kio is imported before a message needs it.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ottla.protocol.errors import ErrorCode
 
 Values = dict[str, Any]
-Rule = Callable[[Values, int], None]  # The version is that of the bytes.
+Rule = Callable[[Values, int], None]  # The version of the bytes.
 
 
 class Shape(NamedTuple):
@@ -25,7 +25,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(wire: type) -> Shape | None:
-    """None when fields by their names are all there is to it."""
+    """None if matching fields by name is enough."""
     api, kind = _name_parts(wire)
     shape = _SHAPES.get(f"{api}.{kind}.{wire.__name__}")
     return shape if shape and wire.__version__ <= shape.until else None  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def _only(items: Any, what: str) -> Any:
 
 
 def _keep(_values: Values, _version: int) -> None:
-    """The names are enough in this direction."""
+    """In this direction the names are enough."""
 
 
 def _lift_find_coordinator_request(values: Values, _version: int) -> None:
@@ -140,7 +140,7 @@ def _project_offset_fetch_response(values: Values, version: int) -> None:
     group = _only(values["groups"], "group")
     values.update(topics=group.topics, error_code=group.error_code)
     if version < 2 and group.error_code:
-        # v1 can report the group's error only at each partition.
+        # v1 can report the group's error only in each partition.
         values["topics"] = tuple(
             replace(
                 topic,
@@ -164,7 +164,7 @@ def _project_leave_group_request(values: Values, _version: int) -> None:
 
 
 def _project_leave_group_response(values: Values, _version: int) -> None:
-    """The one member's error is the group's error."""
+    """The error of the single member is the group's error."""
     errors = (member.error_code for member in values["members"] if member.error_code)
     values["error_code"] = values["error_code"] or next(errors, ErrorCode.none)
 
@@ -227,12 +227,12 @@ def _project_add_partitions_to_txn_response(values: Values, _version: int) -> No
 
 
 def _lift_metadata_request(values: Values, _version: int) -> None:
-    """v0 has no null: it asks for all topics with an empty array."""
+    """v0 has no null: it requests all topics with an empty array."""
     values["topics"] = values["topics"] or None
 
 
 def _lift_join_group_request(values: Values, _version: int) -> None:
-    """v0 knows one timeout."""
+    """v0 has a single timeout."""
     values["rebalance_timeout"] = values["session_timeout"]
 
 

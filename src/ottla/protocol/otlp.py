@@ -1,8 +1,8 @@
-"""Reads metrics in OpenTelemetry's protobuf format, as clients push them (KIP-714).
+"""Parses metrics in OpenTelemetry's protobuf format, as clients push them (KIP-714).
 
-Only numbers are read: gauges and sums, which is all that Kafka's clients send. A reader of a few
-lines does for that, where protobuf's library would cost every broker some megabytes, and its users
-a version that fits whatever else they have installed.
+Only numbers are read: gauges and sums, which is all that Kafka's clients send. A parser of a few
+lines is enough for that, while the protobuf library would cost every broker some megabytes, and its
+users a version that fits whatever else they have installed.
 """
 
 import struct
@@ -15,9 +15,9 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _DOUBLE: Final = struct.Struct("<d")
 _INTEGER: Final = struct.Struct("<q")
 _VARINT_BYTES_MAX: Final = 10
-_DELTA: Final = 1  # Of aggregation_temporality.
+_DELTA: Final = 1  # A value of aggregation_temporality.
 
-Field = tuple[int, int | memoryview]  # A field's number and its value; fixed ones are views.
+Field = tuple[int, int | memoryview]  # A field number and its value; fixed-size ones are views.
 
 
 class Sample(NamedTuple):
@@ -25,11 +25,11 @@ class Sample(NamedTuple):
     attributes: tuple[tuple[str, str], ...]
     value: float
     is_monotonic: bool  # A counter; otherwise it goes up and down.
-    is_delta: bool  # What came on top since the last push.
+    is_delta: bool  # The increase since the last push.
 
 
 def read_samples(data: bytes | bytearray | memoryview) -> Iterator[Sample]:
-    """Of a MetricsData message. Raises ProtocolError."""
+    """The samples in a MetricsData message. Raises ProtocolError."""
     try:
         for resource in _messages(memoryview(data), 1):
             for scope in _messages(resource, 2):
@@ -75,7 +75,7 @@ def _attribute(pair: memoryview) -> tuple[str, str]:
             key = _text(value)
         elif number == 2:
             for kind, content in _fields(_view(value)):
-                if kind in (1, 2, 3):  # Text, a truth value, a whole number.
+                if kind in (1, 2, 3):  # Text, a boolean, an integer.
                     text = _text(content) if kind == 1 else str(content)
     return key, text
 

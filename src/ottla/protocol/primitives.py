@@ -1,6 +1,6 @@
-"""How values of fixed size stand on the wire, and what they are in Python.
+"""The wire format of fixed-size values, and their Python types.
 
-Where no converter is listed, `struct` gives and takes the value itself.
+Without a listed converter, `struct` returns and accepts the value itself.
 """
 
 import datetime as dt
@@ -34,18 +34,18 @@ _NULL_TIME = -1
 
 
 def _to_error_code(code: int) -> ErrorCode:
-    """A code of a newer Kafka is an unknown error, as it is to Kafka's own clients."""
+    """A code from a newer Kafka is an unknown error, as for Kafka's own clients."""
     return _ERROR_CODES.get(code, ErrorCode.unknown_server_error)
 
 
 def _to_timedelta(milliseconds: int) -> dt.timedelta:
-    """What Python cannot express (clients say "forever" with 2^63 - 1) becomes the longest time."""
+    """Out-of-range times (clients use 2^63 - 1 for "forever") become the longest duration."""
     bounded = min(max(milliseconds, _MILLISECONDS_MIN), _MILLISECONDS_MAX)
     return dt.timedelta(milliseconds=bounded)
 
 
 def _to_datetime(milliseconds: int) -> dt.datetime:
-    """Kafka says -1 for a time that there is not, also where the schema has no null for it."""
+    """Kafka uses -1 for no time, even where the schema has no null for it."""
     if milliseconds < _NULL_TIME:
         raise ProtocolError(f"{milliseconds} where a time must be")
     return _EPOCH + dt.timedelta(milliseconds=milliseconds)
@@ -55,7 +55,7 @@ def _to_nullable_datetime(milliseconds: int) -> dt.datetime | None:
     return None if milliseconds == _NULL_TIME else _to_datetime(milliseconds)
 
 
-# By kafka_type and whether it may be null.
+# By kafka_type and nullability.
 FROM_WIRE: dict[tuple[str, bool], Callable[[Any], Any]] = {
     ("uuid", False): decoded_uuids.__getitem__,
     ("uuid", True): decoded_uuids.__getitem__,

@@ -1,12 +1,12 @@
-"""Reads entities from bytes that a peer sent.
+"""Parses entities from bytes that a peer sent.
 
-Any bytes at all give an entity or a ProtocolError: every length is compared with the bytes that are
-left before something is allocated, and the number of array items in one message is limited. (kio's
-own reader believes lengths, and ends the process over a large one.) Tagged fields that the schema
-does not know are skipped, as KIP-482 asks.
+Any bytes whatsoever give an entity or a ProtocolError: every length is checked against the
+remaining bytes before anything is allocated, and the number of array items in one message is
+limited. (kio's own reader trusts lengths, and a large one ends the process.) Unknown tagged fields
+are skipped, as KIP-482 requires.
 
-A message can be read straight into the entity of another version: fields go by their names, and
-what the bytes lack has its default.
+A message can be read directly into the entity of another version: fields are matched by name, and
+missing ones get their defaults.
 """
 
 import functools
@@ -56,9 +56,9 @@ def read_entity(entity_type: type[E], frame: Buffer, position: int = 0) -> tuple
 def read_lifted(
     wire: type, target: type[E], frame: Buffer, position: int = 0, *, in_place: bool = False
 ) -> tuple[E, int]:
-    """Like `read_entity`, from the layout of `wire`; `target` is the same message's newest.
+    """Like `read_entity`, from the layout of `wire`; `target` is the same message's newest type.
 
-    With `in_place` records are views of the frame and not copies.
+    With `in_place`, records are views of the frame and not copies.
     """
     cursor = Cursor(memoryview(frame), position, in_place)
     read: Read = _entity_reader(wire, cast("type", target))
@@ -71,7 +71,7 @@ def read_lifted(
 
 @functools.cache
 def _entity_reader(wire: type, target: type) -> Read:
-    """Compiled once for each pair of types."""
+    """Compiled once per pair of types."""
     schemas = schema_of(wire)
     flexible: bool = wire.__flexible__  # type: ignore[attr-defined]
     target_types = {schema.name: schema.entity for schema in schema_of(target)}
@@ -110,7 +110,7 @@ def _build(wire: type, target: type, steps: list[Step]) -> Read:
 def _steps(
     schemas: list[FieldSchema], flexible: bool, target_types: dict[str, type | None]
 ) -> list[Step]:
-    """Neighbours of fixed size are unpacked together."""
+    """Adjacent fixed-size fields are unpacked together."""
     steps: list[Step] = []
     fixed: list[FieldSchema] = []
     for schema in schemas:

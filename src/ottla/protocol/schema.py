@@ -1,8 +1,8 @@
-"""What the dataclasses that describe messages say about their bytes.
+"""The wire schema of dataclasses that describe messages.
 
-These are kio's generated entities, and our own in the same manner: a frozen dataclass whose fields
-have `metadata={"kafka_type": ...}` (none for a nested entity) and perhaps `"tag"`, and whose class
-has `__version__` and `__flexible__`.
+These are kio's generated entities, and our own in the same style: a frozen dataclass whose fields
+have `metadata={"kafka_type": ...}` (none for a nested entity) and optionally `"tag"`, and whose
+class has `__version__` and `__flexible__`.
 """
 
 import datetime as dt
@@ -33,17 +33,17 @@ _ZERO_VALUES: dict[str, object] = {
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
     name: str
-    kafka_type: str  # ENTITY for a nested one.
+    kafka_type: str  # ENTITY for a nested entity.
     entity: type | None
     is_array: bool
     is_nullable: bool  # The field as a whole, so the array and not its items.
     tag: int | None
-    default: object  # Where the schema has none: zero, empty, or null if it may be.
+    default: object  # If the schema has none: zero, empty, or null if allowed.
 
 
 @functools.cache
 def schema_of(entity_type: type) -> tuple[FieldSchema, ...]:
-    """In the order of the wire, tagged fields last and ascending."""
+    """In wire order, with tagged fields last, sorted."""
     schemas = [_field_schema(field) for field in fields(entity_type)]
     tagged = [schema for schema in schemas if schema.tag is not None]
     tagged.sort(key=lambda schema: schema.tag or 0)

@@ -1,4 +1,4 @@
-"""Durations as the protocol's entities hold them."""
+"""Durations in the representation of the protocol's entities."""
 
 from datetime import timedelta
 from typing import Final

@@ -1,4 +1,4 @@
-"""How topics and partitions are named."""
+"""Names of topics and partitions."""
 
 import re
 from typing import NamedTuple

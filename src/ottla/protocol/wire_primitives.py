@@ -1,8 +1,8 @@
-"""Primitives of the wire, read in place from a frame and packed by hand.
+"""Wire primitives, parsed in place from a frame and packed by hand.
 
 Readers take a frame and a position and return the value and the position after it. A frame that
-ends too early shows as IndexError or struct.error, which the entry points (`parse_*`) turn into
-ProtocolError; lengths are compared with the frame before anything is sliced or counted.
+ends too early causes IndexError or struct.error, which the entry points (`parse_*`) turn into
+ProtocolError; lengths are checked against the frame before anything is sliced or counted.
 """
 
 import struct
@@ -15,7 +15,7 @@ from ottla.protocol.errors import ProtocolError
 K = TypeVar("K")
 V = TypeVar("V")
 
-# What a reader raises on a frame that is shorter than it says, or holds a string that is not UTF-8.
+# Errors of a reader on a frame that is too short, or contains a string that is not UTF-8.
 MALFORMED = (IndexError, struct.error, UnicodeDecodeError)
 
 ZERO_UUID = UUID(int=0)
@@ -26,11 +26,11 @@ _unpack_uuid = struct.Struct(">16s").unpack_from
 read_int16 = _INT16.unpack_from
 read_int32 = _INT32.unpack_from
 _TAGGED_FIELDS_MAX = 1000
-ITEMS_MAX = 500_000  # Items of all arrays of one message.
+ITEMS_MAX = 500_000  # Items of all arrays in one message.
 
 
 class Cache(dict[K, V]):
-    """What was computed for a key is kept, up to `size_max` keys; then it starts afresh.
+    """Caches computed values, up to `size_max` keys; then it starts over.
 
     A hit is one dictionary lookup.
     """
@@ -49,7 +49,7 @@ class Cache(dict[K, V]):
         return value
 
 
-_STRING_BYTES_CACHED = 256  # Longer strings are no names of topics or clients.
+_STRING_BYTES_CACHED = 256  # Longer strings are not names of topics or clients.
 
 
 def _decode(data: bytes) -> str:
@@ -145,7 +145,7 @@ def read_compact_string(frame: memoryview, position: int) -> tuple[str | None, i
 
 
 def read_string(frame: memoryview, position: int, flexible: bool) -> tuple[str, int]:
-    """A string that the schema does not let be null."""
+    """A string that may not be null."""
     reader = read_compact_string if flexible else read_legacy_string
     text, position = reader(frame, position)
     if text is None:
@@ -159,9 +159,9 @@ def read_uuid(frame: memoryview, position: int) -> tuple[UUID | None, int]:
 
 
 def read_count(frame: memoryview, position: int, flexible: bool) -> tuple[int, int]:
-    """The length of an array that the schema does not let be null.
+    """The length of an array that may not be null.
 
-    Items take at least a byte each, so a count above the bytes that are left is a lie.
+    Items take at least a byte each, so a count above the remaining bytes is invalid.
     """
     if flexible:
         count = frame[position] - 1
@@ -184,7 +184,7 @@ def validate_items(count: int) -> None:
 
 
 def read_tags(frame: memoryview, position: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Tagged fields as (tag, start, end), ascending; their bytes are the caller's to read."""
+    """Tagged fields as (tag, start, end), sorted; the caller reads their bytes."""
     count, position = read_uvarint(frame, position)
     if count > _TAGGED_FIELDS_MAX:
         raise ProtocolError(f"{count} tagged fields")

@@ -1,7 +1,7 @@
 """Writes entities, in their own layout or that of another version of the same message.
 
-Fields go by their names: what the layout lacks is dropped, what the entity lacks has its default,
-and null becomes empty where the layout has no null.
+Fields are matched by name: what the layout lacks is dropped, what the entity lacks gets its
+default, and null becomes empty where the layout has no null.
 """
 
 import functools
@@ -28,7 +28,7 @@ def write_entity(out: bytearray, entity: Any, wire: type | None = None) -> None:
 
 @functools.cache
 def _entity_writer(source: type, wire: type) -> Append:
-    """Compiled once for each pair of types."""
+    """Compiled once per pair of types."""
     write = _layout_writer(wire)
     if source is wire:
         return write
@@ -67,7 +67,7 @@ def _layout_writer(wire: type) -> Append:
 
 
 def _steps(schemas: list[FieldSchema], flexible: bool) -> list[Step]:
-    """Neighbours of fixed size are packed together."""
+    """Adjacent fixed-size fields are packed together."""
     steps: list[Step] = []
     fixed: list[FieldSchema] = []
     for schema in schemas:

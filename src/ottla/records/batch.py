@@ -15,8 +15,8 @@
     base sequence int32
     records count int32
 
-Nothing here looks at a record. Buffers are anything that `struct` reads; those that are written to
-are writable.
+Nothing here examines a record. A buffer is anything that `struct` reads; it must be writable if it
+is written to.
 """
 
 import enum
@@ -30,8 +30,8 @@ from ottla.records.errors import CorruptBatch
 Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
-LENGTH_END = 12  # The batch length counts the bytes from here.
-CRC_START = 21  # The checksum covers the bytes from here.
+LENGTH_END = 12  # The batch length counts the bytes after this position.
+CRC_START = 21  # The checksum covers the bytes from here on.
 MAGIC = 2
 
 NO_TIMESTAMP = -1
@@ -65,7 +65,7 @@ _new_tuple = tuple.__new__
 
 
 class TimestampType(enum.Enum):
-    CREATE = "create"  # Each record has the time that its producer gave it.
+    CREATE = "create"  # Each record has the time assigned by its producer.
     APPEND = "append"  # Every record has the batch's max timestamp, set by the leader.
 
 
@@ -86,7 +86,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Bytes in the whole batch."""
         return self.batch_length + LENGTH_END
 
     @property
@@ -116,7 +116,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When the tombstones and markers of the batch may go; set by compaction."""
+        """When the tombstones and markers of the batch may be removed; set by compaction."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
@@ -125,22 +125,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequences wrap: 0 comes after 2^31 - 1."""
+        """Sequences wrap: 2^31 - 1 is followed by 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Unpack without a check; the buffer holds at least HEADER_SIZE bytes at the position."""
+    """Unpack without checks; the buffer must have at least HEADER_SIZE bytes at the position."""
     return _new_tuple(BatchHeader, _unpack(buffer, position))
 
 
 def iterate_headers(buffer: Buffer, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch from `start` on, with its position.
+    """Yield each complete batch from `start` on, with its position.
 
-    Stops before a last batch that is not all there; raises CorruptBatch for a length or a magic
-    that no batch has. Checksums are the caller's affair.
+    Stops at an incomplete last batch; raises CorruptBatch for an impossible length or magic. Does
+    not verify checksums.
     """
     end = len(buffer)
     while start + HEADER_SIZE <= end:
@@ -156,7 +156,7 @@ def iterate_headers(buffer: Buffer, start: int = 0) -> Iterator[tuple[int, Batch
 
 
 def checksum(buffer: Buffer, position: int, size: int) -> int:
-    """The CRC-32C that belongs in the header of the batch of `size` bytes at `position`."""
+    """The CRC-32C for the header of the batch of `size` bytes at `position`."""
     return crc32c(memoryview(buffer)[position + CRC_START : position + size])
 
 
@@ -172,13 +172,13 @@ def validate_checksum(buffer: Buffer, position: int, header: BatchHeader) -> Non
 def assign(
     buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int
 ) -> None:
-    """Write what the leader decides. Both fields are outside the checksum."""
+    """Write the leader's fields, both outside the checksum."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Give every record of the batch the leader's time, and write the new checksum."""
+    """Set the leader's time for every record of the batch, and update the checksum."""
     (_, batch_length) = _BASE_OFFSET_AND_LENGTH.unpack_from(buffer, position)
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + _ATTRIBUTES_POSITION)
     _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_POSITION, attributes | APPEND_TIME_FLAG)

@@ -1,4 +1,4 @@
-"""Builds record batches, for what the broker itself writes, for compaction and for clients."""
+"""Builds record batches: the broker's own, for compaction and for clients."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -28,7 +28,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(NamedTuple):
-    offset: int = NO_OFFSET  # NO_OFFSET when building: the one after the record before.
+    offset: int = NO_OFFSET  # NO_OFFSET when building: the offset after the previous record's.
     timestamp: int = NO_TIMESTAMP
     key: bytes | None = None
     value: bytes | None = None
@@ -51,11 +51,11 @@ def build_batch(
     last_offset_delta: int | None = None,
     delete_horizon_ms: int | None = None,
 ) -> bytearray:
-    """One whole batch, with its checksum.
+    """Build a complete batch, with its checksum.
 
-    Offsets may have gaps but rise, from `base_offset` on. Compaction keeps the offsets of a batch
-    that lost records by giving `last_offset_delta`, which also allows a batch of no records.
-    `max_timestamp` is that of the records unless given.
+    Offsets may have gaps but must increase, from `base_offset` on. Compaction keeps the offset
+    range of a batch that lost records with `last_offset_delta`, which also allows an empty batch.
+    `max_timestamp` defaults to that of the records.
     """
     assert records or last_offset_delta is not None, "an empty batch needs its last offset delta"
     base_timestamp = _base_timestamp(records, max_timestamp, delete_horizon_ms)
@@ -115,8 +115,8 @@ def _encode_records(
         next_delta = delta + 1 if offset == NO_OFFSET else offset - base_offset
         assert next_delta > delta, "offsets rise, from the base offset on"
         delta = next_delta
-        # A zero, for the attributes of a record, of which none is in use.
-        # Numbers that are short are looked up here: a call for each is half of the cost.
+        # A zero for the record attributes, none of which is in use.
+        # Short numbers are looked up inline: a call for each is half of the cost.
         later = timestamp - base_timestamp
         head = b"\0" + (short[later] if 0 <= later < count else varint(later))
         head += short[delta] if delta < count else varint(delta)
@@ -141,7 +141,7 @@ def _encode_headers(headers: Headers) -> bytes:
 
 
 def sized(data: bytes | None) -> bytes:
-    """A key or a value behind its length."""
+    """A key or a value, prefixed with its length."""
     return _NULL_LENGTH if data is None else varint(len(data)) + data
 
 
@@ -162,7 +162,7 @@ def _encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-_SHORT_COUNT = 2048  # Most lengths, and all but few deltas.
+_SHORT_COUNT = 2048  # Most lengths, and nearly all deltas.
 _SHORT = tuple(map(_encode_varint, range(_SHORT_COUNT)))
 _NULL_LENGTH = _encode_varint(-1)
 _NO_HEADERS = _encode_varint(0)

@@ -3,7 +3,7 @@
 snappy  written in the framing of the xerial library, read in that and raw
 lz4     an LZ4 frame of independent blocks, which is all that Kafka's Java client reads
 
-Output is bounded: what would decompress to more than the limit is refused before it is held.
+Output is bounded: data that would decompress beyond the limit is rejected before it is held.
 """
 
 import struct
@@ -17,14 +17,14 @@ from ottla.records.batch import Buffer
 from ottla.records.compression import Compression
 from ottla.records.errors import BatchTooLarge, CorruptBatch, UnsupportedFormat
 
-_GZIP_WINDOW = 31  # zlib's word for: a gzip header, and the largest window.
+_GZIP_WINDOW = 31  # In zlib's terms: a gzip header, and the largest window.
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _BIG_ENDIAN_SIZE = struct.Struct(">i")
 
-# Version 1, independent blocks of up to 64 KB, no checksums; the last byte is the header's own.
+# Version 1, independent blocks of up to 64 KB, no checksums; last byte: the header's checksum.
 _LZ4_HEADER = bytes.fromhex("04224d18604082")
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED_FLAG = 0x80000000
@@ -120,8 +120,8 @@ def _compress_lz4(data: bytes) -> bytes:
 
 
 def _decompress_lz4(data: Buffer, limit: int) -> bytes:
-    # The library has no limit of its own but stops at the end of the buffer that it is given, and
-    # does not say why: one byte more than the limit tells "too large" from "corrupt".
+    # The library has no limit of its own but stops at the end of the buffer that it is given,
+    # without saying why: one byte more than the limit distinguishes "too large" from "corrupt".
     bound = min(limit + 1, _lz4_bound(memoryview(data)))
     output = bytearray(bound)
     try:
@@ -136,7 +136,7 @@ def _decompress_lz4(data: Buffer, limit: int) -> bytes:
 
 
 def _lz4_bound(data: memoryview) -> int:
-    """No fewer bytes than the frame holds: as many as its blocks can, or any of that length."""
+    """An upper bound for the content: what its blocks can hold, or any frame of that length."""
     if len(data) < len(_LZ4_HEADER):
         return len(data) * _LZ4_RATIO_MAX
     flags = data[4]

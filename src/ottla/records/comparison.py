@@ -1,8 +1,8 @@
-"""Whether two replicas of a partition have the same records.
+"""Compares the records of two replicas of a partition.
 
-Replicas of a log have the same batches, byte for byte, up to the high watermark. Compaction is done
-by each replica at its own time: of compacted logs only the records that both have can be compared.
-Where both begin and end is for the caller to know.
+Replicas of a log have the same batches, byte for byte, up to the high watermark. Each replica
+compacts at its own time: of compacted logs only the records that both have can be compared. The
+caller determines where both begin and end.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from ottla.records.decoder import iterate_records
 
 
 class Batch(NamedTuple):
-    """What replicas agree on."""
+    """What replicas must agree on."""
 
     base_offset: int
     last_offset: int
@@ -25,7 +25,7 @@ class Batch(NamedTuple):
 
 class Difference(NamedTuple):
     offset: int
-    problem: str  # Of the second log, as seen from the first.
+    problem: str  # In the second log, compared to the first.
 
 
 def batches_of(content: Buffer) -> Iterator[Batch]:
@@ -36,7 +36,7 @@ def batches_of(content: Buffer) -> Iterator[Batch]:
 
 
 def records_of(content: Buffer) -> Iterator[Record]:
-    """Without those that mark the end of transactions."""
+    """All records except transaction markers."""
     for position, header in iterate_headers(content):
         if not header.is_control:
             yield from iterate_records(content, position)
@@ -71,7 +71,7 @@ def _difference(expected: Batch | None, found: Batch | None) -> Difference:
 def first_different_record(
     reference: Iterable[Record], other: Iterable[Record]
 ) -> Difference | None:
-    """Of those that both have."""
+    """Among the records that both have."""
     first, second = iter(reference), iter(other)
     expected, found = next(first, None), next(second, None)
     while expected is not None and found is not None:

@@ -1,7 +1,7 @@
 """Compression of a record batch.
 
-The codecs are in `codecs`, whose libraries are imported when a compressed batch is first opened or
-made: a broker passes compressed batches through and mostly never does.
+The codecs are in `codecs`, whose libraries are imported when a compressed batch is first read or
+written: a broker passes compressed batches through and usually never does.
 """
 
 import enum
@@ -28,7 +28,7 @@ def compress(data: bytes, codec: int) -> bytes:
 
 
 def decompress(data: Buffer, codec: int, limit: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """Raises CorruptBatch, BatchTooLarge past `limit` bytes, UnsupportedFormat for no codec."""
+    """Raises CorruptBatch, BatchTooLarge beyond `limit` bytes, UnsupportedFormat without codec."""
     if codec == Compression.NONE:
         return data
     from ottla.records import codecs

@@ -1,7 +1,7 @@
-"""CRC-32C, which every batch carries: the function of the package `crc32c`.
+"""CRC-32C, the checksum of every batch: the function of the `crc32c` package.
 
-The package reads its own version and has a command line, for which it imports thirty modules more
-(20 ms of processor time, at the first start in a process). Only its extension is loaded.
+The package reads its own version and has a command line, for which it imports thirty more modules
+(20 ms of processor time, on the first start in a process). Only its extension is loaded.
 """
 
 from importlib.machinery import PathFinder
@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 class Crc32c(Protocol):
     def __call__(self, data: bytes | bytearray | memoryview, before: int = 0, /) -> int:
-        """Of the data; with `before`, of what that is the checksum of and the data together."""
+        """The checksum of the data; `before` is the checksum of what precedes it."""
 
 
 def _load() -> Crc32c:

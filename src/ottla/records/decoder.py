@@ -1,7 +1,7 @@
 """Reads the records of a batch, and the markers of control batches.
 
-Whatever the bytes are, what comes out is records or a RecordError. The checksum is not looked at:
-`validation` and recovery do that once, at the door.
+Any bytes produce either records or a RecordError. The checksum is not verified: `validation` and
+recovery do that once, on entry.
 """
 
 import enum
@@ -25,7 +25,7 @@ from ottla.records.errors import CorruptBatch, InvalidRecord, UnsupportedFormat
 VARINT_BYTES_MAX = 10
 
 
-_ALL = -(1 << 63)  # Also of offsets that only a wrong batch has.
+_ALL = -(1 << 63)  # Includes offsets that only an invalid batch has.
 
 
 def iterate_records(
@@ -35,9 +35,9 @@ def iterate_records(
     from_offset: int = _ALL,
     limit: int = DECOMPRESSED_BYTES_MAX,
 ) -> Iterator[Record]:
-    """The records of the one batch at the position, with their offsets and timestamps.
+    """The records of the batch at the position, with their offsets and timestamps.
 
-    Those before `from_offset` are passed over, without a look inside where offsets have no holes.
+    Those before `from_offset` are skipped, without decoding where offsets have no gaps.
     """
     header = _read_checked_header(batch, position)
     body = decode_body(batch, position, header, limit)
@@ -71,9 +71,9 @@ def iterate_records(
 
 
 def _pass_over(body: bytes, header: BatchHeader, count: int) -> tuple[int, int]:
-    """How many records were passed over, and the position after them.
+    """How many records were skipped, and the position after them.
 
-    None if the offset of the next one shows that the header is wrong about holes.
+    None if the offset of the next one shows that the header is wrong about gaps.
     """
     count = min(count, header.records_count)
     position = 0
@@ -94,7 +94,7 @@ def decode_body(batch: Buffer, position: int, header: BatchHeader, limit: int) -
     """The bytes of all records of a batch, decompressed."""
     body = memoryview(batch)[position + HEADER_SIZE : position + header.size]
     if header.records_count == 0:
-        return b""  # What compaction emptied keeps its codec but has no compressed bytes.
+        return b""  # A batch emptied by compaction keeps its codec but has no compressed bytes.
     return bytes(decompress(body, header.compression, limit))
 
 
@@ -206,7 +206,7 @@ def build_marker(
 
 
 def control_type(record: Record) -> int:
-    """The type of any control record; those of raft (leader change, snapshots) are above 1."""
+    """The type of any control record; those of Raft (leader change, snapshots) are above 1."""
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         raise InvalidRecord("a control record without a type")
     version, number = _CONTROL_KEY.unpack_from(record.key)

@@ -1,4 +1,4 @@
-"""The header by which a record says when share groups may deliver it."""
+"""The record header that sets when share groups may deliver the record."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ from ottla.records.decoder import decode_body, iterate_records
 from ottla.records.errors import RecordError
 
 DELIVER_AT: Final = "ottla-deliver-at"  # Its value: milliseconds since 1970, in ASCII decimals.
-_DIGITS_MAX: Final = 18  # Which int64 has room for.
+_DIGITS_MAX: Final = 18  # These fit into an int64.
 _NAME: Final = DELIVER_AT.encode()
 
 
 def delivery_times(
     content: Buffer, position: int, header: BatchHeader
 ) -> tuple[tuple[int, int], ...]:
-    """Offset and time of each record of a batch that has one; what cannot be read has none."""
+    """Offset and time of each record with a delivery time; unreadable ones have none."""
     try:
         if _NAME not in decode_body(content, position, header, DECOMPRESSED_BYTES_MAX):
             return ()

@@ -1,4 +1,4 @@
-"""What can be wrong with a record batch.
+"""Errors of record batches.
 
 The caller turns these into error codes: `CorruptBatch` is CORRUPT_MESSAGE, `UnsupportedFormat` is
 UNSUPPORTED_FOR_MESSAGE_FORMAT, `InvalidRecord` is INVALID_RECORD, `InvalidTimestamp` is
@@ -13,7 +13,7 @@ class RecordError(ValueError):
 
 
 class CorruptBatch(RecordError):
-    """The bytes were damaged or cut on their way: checksum, length, or a field out of bounds."""
+    """The bytes were damaged or truncated: checksum, length, or a field out of bounds."""
 
 
 class UnsupportedFormat(RecordError):
@@ -21,11 +21,11 @@ class UnsupportedFormat(RecordError):
 
 
 class InvalidRecord(RecordError):
-    """The bytes are intact, but what they say is not allowed here."""
+    """The bytes are intact, but their content is not allowed here."""
 
     def __init__(self, message: str, record_indexes: Sequence[int] = ()) -> None:
         super().__init__(message)
-        self.record_indexes = list(record_indexes)  # Of the offending records in the batch.
+        self.record_indexes = list(record_indexes)  # Indexes of the offending records in the batch.
 
 
 class InvalidTimestamp(InvalidRecord):

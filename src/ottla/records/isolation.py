@@ -1,9 +1,9 @@
-"""Which batches of a fetched stretch of a log a reader gets to see.
+"""Filters the fetched batches that a reader may see.
 
-A broker sends batches as they lie in its log. Control batches are for the reader itself, and one
-that wants committed records only leaves out those of aborted transactions: the broker lists the
-transactions, and the abort marker in the log ends each. The list of one response is complete for
-its batches, so nothing is kept from one response to the next.
+A broker sends batches as they are in its log. Control batches are for the reader itself, and a
+reader of committed records omits those of aborted transactions: the broker lists the transactions,
+and the abort marker in the log ends each. The list in a response is complete for its batches, so
+nothing is kept between responses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ class FoundBatch(NamedTuple):
 
 class Scan(NamedTuple):
     batches: list[FoundBatch]
-    next_offset: int  # Where to read on: behind every whole batch, seen or not.
+    next_offset: int  # Where to resume: after every complete batch, visible or not.
 
 
 def scan_batches(
@@ -36,8 +36,8 @@ def scan_batches(
 ) -> Scan:
     """The batches with records in `[start_offset, end_offset)` that the reader may see.
 
-    `aborted` is empty for a reader of uncommitted records. Every batch has its checksum checked;
-    CorruptBatch if one is damaged.
+    `aborted` is empty for a reader of uncommitted records. Verifies every checksum; CorruptBatch if
+    a batch is damaged.
     """
     batches = []
     next_offset = start_offset
@@ -60,14 +60,14 @@ def _by_first_offset(transaction: AbortedTransaction) -> int:
 
 
 class _AbortedTransactions:
-    """Follows the transactions while batches are passed in the order of the log."""
+    """Tracks the transactions while batches are visited in log order."""
 
     def __init__(self, ordered: Sequence[AbortedTransaction]) -> None:
         self._waiting = list(reversed(ordered))
         self._open: set[int] = set()
 
     def advance(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
-        """Go past the next batch of the log; whether its records are for readers."""
+        """Advance past the next batch; returns whether readers may see its records."""
         while self._waiting and self._waiting[-1].first_offset <= header.last_offset:
             self._open.add(self._waiting.pop().producer_id)
         if header.is_control:

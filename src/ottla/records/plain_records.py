@@ -1,9 +1,9 @@
 """The batches of coordinators: uncompressed, without headers, most of them with one record.
 
-They are built and read at a third of what `builder` and `decoder` cost, for each commit makes one,
-and a coordinator reads every record of its log before it can serve. Numbers of one or two bytes,
-which nearly all are, are read without a call. What is unusual (transactions, headers, append time,
-long numbers) or damaged is left to `decoder`, which says what is wrong.
+They are built and read at a third of the cost of `builder` and `decoder`, because each commit makes
+one, and a coordinator reads every record of its log before it can serve. Numbers of one or two
+bytes, which nearly all are, are read inline. Anything unusual (transactions, headers, append time,
+long numbers) or damaged is left to `decoder`, which reports what is wrong.
 """
 
 import struct
@@ -34,11 +34,11 @@ _LENGTH_MIN = HEADER_SIZE - LENGTH_END
 _HEADER_FORMAT = ">qi4xb4xhiq22xi"  # What matters of the header.
 _unpack_header = struct.Struct(_HEADER_FORMAT).unpack_from
 _unpack_length = struct.Struct(">8xi").unpack_from
-_ONE_BYTE_MAX = 63  # The largest size that takes one byte.
-_KEY_SIZE = HEADER_SIZE + 4  # Where it is, behind a record's size of one byte.
+_ONE_BYTE_MAX = 63  # The largest size that fits in one byte.
+_KEY_SIZE = HEADER_SIZE + 4  # Its position, after a record size of one byte.
 _SHORT_LENGTH_MAX = HEADER_SIZE - LENGTH_END + 1 + _ONE_BYTE_MAX
 _SINGLE_SIZE_MIN = HEADER_SIZE + 7
-_pack_start = struct.Struct(">qiibI").pack  # The header up to its checksum, and what that covers.
+_pack_start = struct.Struct(">qiibI").pack  # The header up to its checksum, and the rest.
 _pack_checked = struct.Struct(">hiqqqhii").pack
 _new_tuple = tuple.__new__
 
@@ -51,11 +51,11 @@ def build_plain_batch(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
 ) -> bytearray:
-    """A batch of records with these keys and values, all of the same time."""
+    """A batch of records with these keys and values, all with the same timestamp."""
     parts = [b""]
     count = 0
     for key, value in pairs:
-        # No attributes, no difference to the batch's time; no headers.
+        # No attributes, no difference to the batch's timestamp; no headers.
         record = b"\x00\x00" + varint(count) + sized(key) + sized(value) + b"\x00"
         parts += (varint(len(record)), record)
         count += 1
@@ -75,10 +75,10 @@ def build_plain_batch(
 
 
 def read_plain_run(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
-    """Adds the records of the plain batches from `start` on; returns where they end.
+    """Append the records of the plain batches from `start` on; returns where they end.
 
-    There the content ends, or a batch begins that is not whole or needs the decoder. Batches that
-    end before `from_offset` are left out.
+    That is the end of the content, or a batch that is incomplete or needs the decoder. Batches that
+    end before `from_offset` are skipped.
     """
     while True:
         start = _read_singles(content, start, from_offset, records)
@@ -89,7 +89,7 @@ def read_plain_run(content: bytes, start: int, from_offset: int, records: list[R
 
 
 class _Layout(NamedTuple):
-    """Of a batch with one record that has a value: its sizes say where everything is."""
+    """Of a batch with one record and a value: its sizes determine all positions."""
 
     batch_size: int
     unpack: Callable[[bytes, int], tuple[Any, ...]]
@@ -99,7 +99,7 @@ class _Layout(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _layout(length: int, key_byte: int) -> _Layout | None:
-    """By the length in the header and the byte with the key's size; None for unusual ones."""
+    """From the length in the header and the byte with the key size; None for unusual ones."""
     record_size = length + LENGTH_END - HEADER_SIZE
     record_size -= 1 if record_size <= _ONE_BYTE_MAX + 1 else 2
     key_size = key_byte >> 1
@@ -118,7 +118,7 @@ def _layout(length: int, key_byte: int) -> _Layout | None:
 
 
 def _read_singles(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
-    """Adds batches with one record, as long as they come; returns where they end."""
+    """Append consecutive single-record batches; returns where they end."""
     content_size = len(content)
     while start + _SINGLE_SIZE_MIN <= content_size:
         (length,) = _unpack_length(content, start)
@@ -146,7 +146,7 @@ def _read_singles(content: bytes, start: int, from_offset: int, records: list[Re
 
 
 def _read_any(content: bytes, start: int, from_offset: int, records: list[Record]) -> int:
-    """Adds the records of one batch and returns where it ends: at `start` if it is not plain."""
+    """Append the records of one batch and return where it ends; `start` if it is not plain."""
     if start + HEADER_SIZE > len(content):
         return start
     (
@@ -173,7 +173,7 @@ def _read_any(content: bytes, start: int, from_offset: int, records: list[Record
 def _read_batch(
     body: bytes, count: int, base_offset: int, base_timestamp: int
 ) -> list[Record] | None:
-    """None for what the decoder has to look at."""
+    """None for what the decoder must handle."""
     records: list[Record] = []
     position = 0
     try:
@@ -197,7 +197,7 @@ def _read_batch(
                 value_start += 1
             value: bytes | None = None
             value_end = value_start
-            if value_size != 1:  # That is -1, for null.
+            if value_size != 1:  # 1 stands for -1, which is null.
                 if value_size & 0x4001:
                     return None
                 value_end += value_size >> 1

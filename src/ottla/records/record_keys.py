@@ -1,4 +1,4 @@
-"""The keys of a batch's records, as numbers: enough to tell which records have the same one."""
+"""The keys of a batch's records, as numbers: enough to tell which records share one."""
 
 from ottla.records.batch import Buffer
 from ottla.records.decoder import iterate_records
@@ -6,9 +6,9 @@ from ottla.records.errors import RecordError
 
 
 def key_numbers(content: Buffer, position: int) -> dict[int, int]:
-    """By offset, of records that have a key; of a batch that cannot be read none has.
+    """By offset, for records with a key; empty for an unreadable batch.
 
-    Different keys can have the same number. Numbers are those of this process.
+    Different keys can have the same number. Numbers are valid only in this process.
     """
     try:
         return {

@@ -1,8 +1,8 @@
-"""What a leader checks in the records that a client produced, before it touches its log.
+"""The leader's checks of produced records, before it touches its log.
 
-The cost is per batch: nothing here looks at a record, except `validate_keys`, which only compacted
-topics pay for, `validate_records`, which topics have to ask for, and `find_outside`, which names
-the records of a batch that is refused.
+The cost is per batch: nothing here examines a record, except `validate_keys`, which only compacted
+topics pay for, `validate_records`, which topics must enable, and `find_outside`, which names the
+records of a rejected batch.
 """
 
 from ottla.records.batch import (
@@ -37,7 +37,7 @@ _PLAIN_ATTRIBUTES = frozenset(range(Compression.ZSTD + 1))  # A codec and nothin
 
 
 def validate_produced(records: memoryview, *, max_batch_bytes: int) -> BatchHeader:
-    """The header of the one intact batch that the bytes are, or a RecordError."""
+    """The header if the bytes are a single intact batch, otherwise a RecordError."""
     size = len(records)
     if size < HEADER_SIZE or records[_MAGIC_POSITION] != MAGIC:
         raise _not_a_batch(records)
@@ -113,7 +113,7 @@ def validate_keys(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -
 
 
 def _find_keyless(body: bytes, count: int) -> list[int]:
-    """Indexes of the records without a key. Others wait while this runs: it skips what it can."""
+    """Indexes of the records without a key. It skips what it can, because others wait for it."""
     keyless = []
     position = 0
     for index in range(count):
@@ -133,9 +133,9 @@ def _find_keyless(body: bytes, count: int) -> list[int]:
 
 
 def validate_records(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX) -> None:
-    """Every record can be read, and has the offset that its place in the batch says.
+    """Check that every record can be parsed, and has the offset for its position in the batch.
 
-    The checksum was right, so the producer wrote it like that and need not send it again.
+    The checksum was valid, so the producer wrote it like that and need not send it again.
     """
     base_offset = read_header(records).base_offset
     try:
@@ -150,7 +150,7 @@ def validate_records(records: memoryview, *, limit: int = DECOMPRESSED_BYTES_MAX
 def find_outside(
     records: memoryview, earliest_ms: int, latest_ms: int, *, limit: int = DECOMPRESSED_BYTES_MAX
 ) -> list[int]:
-    """Indexes of the records whose timestamps are not from the earliest to the latest."""
+    """Indexes of the records with timestamps outside the range."""
     return [
         index
         for index, record in enumerate(iterate_records(records, limit=limit))

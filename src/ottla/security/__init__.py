@@ -1,1 +1,1 @@
-"""Who somebody is: principals and SASL exchanges. Pure: bytes in, bytes out."""
+"""Authentication: principals and SASL exchanges. Pure: bytes in, bytes out."""

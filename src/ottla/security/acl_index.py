@@ -1,7 +1,7 @@
-"""All access control entries of a cluster, so that those for one resource and principal are near.
+"""All access control entries of a cluster, indexed by resource and principal.
 
-Names are looked up, never compared one by one: a literal name directly, prefixes by each length
-that some prefix has.
+Names are looked up, never compared one by one: literal names directly, prefixes by each prefix
+length in use.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ class AclIndex:
     __slots__ = ("_by_id", "_ids", "_literal", "_prefix_lengths", "_prefixed", "version")
 
     def __init__(self) -> None:
-        self.version = 0  # Grows with every change.
+        self.version = 0  # Increases with every change.
         self._clear()
 
     def _clear(self) -> None:
@@ -85,7 +85,7 @@ class AclIndex:
                 del lengths[len(acl.resource_name)]
 
     def replace_with(self, other: "AclIndex") -> None:
-        """Become like the other; whoever holds this index holds that one."""
+        """Take over the other's content, so that references to this index stay valid."""
         version = self.version + 1
         self._clear()
         for acl_id, acl in other.items():
@@ -93,7 +93,7 @@ class AclIndex:
         self.version = version + len(self)
 
     def entries_for(self, resource_type: ResourceType, name: str) -> list[_Entries]:
-        """Of every pattern that the name falls under."""
+        """The entries of every pattern that matches the name."""
         literal = self._literal
         found = [
             entries
@@ -111,7 +111,7 @@ class AclIndex:
     def entries_of(
         self, resource_type: ResourceType, principals: tuple[Principal, ...]
     ) -> Iterator[AclBinding]:
-        """Of resources of a type, for one of some principals."""
+        """Entries for resources of a type, for any of the principals."""
         for patterns in (self._literal, self._prefixed):
             for (entry_type, _), entries in patterns.items():
                 if entry_type is resource_type:

@@ -1,4 +1,4 @@
-"""Access control entries: who may do what to which resources, and filters that choose some of them.
+"""Access control entries: permissions on resources, and filters that match entries.
 
 The numbers are Kafka's, on the wire and in the metadata log.
 """
@@ -17,7 +17,7 @@ CLUSTER_NAME: Final = "kafka-cluster"  # The name of the only resource of type C
 
 
 class _Code(enum.IntEnum):
-    """Other numbers than those below stand for UNKNOWN."""
+    """Unlisted numbers stand for UNKNOWN."""
 
     __hash__ = int.__hash__  # An enum would hash its name, slowly.
 
@@ -40,7 +40,7 @@ class ResourceType(_Code):
 class PatternType(_Code):
     UNKNOWN = 0
     ANY = 1
-    MATCH = 2  # Of a filter: every pattern that the name falls under.
+    MATCH = 2  # In a filter: every pattern that matches the name.
     LITERAL = 3  # One name, or all of them with the name "*".
     PREFIXED = 4
 
@@ -113,7 +113,7 @@ class AclBinding(NamedTuple):
     resource_name: str
     pattern_type: PatternType
     principal: Principal
-    host: str  # An address, a range of them (10.0.0.0/8), or "*".
+    host: str  # An address, an address range (10.0.0.0/8), or "*".
     operation: Operation
     permission: Permission
 
@@ -157,7 +157,7 @@ class AclFilter(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def host_matches(pattern: str, host: str) -> bool:
-    """Whether an entry for the host `pattern` is for the client at the address `host`."""
+    """Whether an entry with the host `pattern` applies to a client at the address `host`."""
     if pattern in (WILDCARD, host):
         return True
     try:

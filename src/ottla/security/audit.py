@@ -1,8 +1,8 @@
-"""Who did what: logins, refusals and changes, as events for a log.
+"""The audit trail: logins, refusals and changes, as events for a log.
 
-Nobody can fill a disk with them: an event that repeats within `REPEATS_MS` is counted instead of
-told again, and each kind has a rate. The next event of a kind says how many were left out before,
-and `settle`, which is to be called now and then, says what nobody has said.
+It cannot be used to fill a disk: an event that repeats within `REPEATS_MS` is counted instead of
+written, and each kind has a rate limit. The next event of a kind reports how many were omitted, and
+`settle`, to be called periodically, reports the remaining ones.
 """
 
 import enum
@@ -15,11 +15,11 @@ from ottla.security.principal import Principal
 from ottla.security.rates import TokenBucket, Windows
 
 REPEATS_MS: Final = 10_000.0
-EVENTS_REMEMBERED_MAX: Final = 1_000  # Of which repetitions are counted.
-RATE: Final = 20.0  # Of events of one kind in a second, and ten times as many at once.
+EVENTS_REMEMBERED_MAX: Final = 1_000  # Events whose repetitions are counted.
+RATE: Final = 20.0  # Events of one kind per second, with bursts of ten times as many.
 CHANGE_RATE: Final = 200.0
 TEXT_CHARACTERS_MAX: Final = 200
-NAMES_MAX: Final = 20  # Of what one request has changed.
+NAMES_MAX: Final = 20  # Names of changed objects per request.
 
 _BURST: Final = Windows(10, 1_000)
 _PLAIN: Final = re.compile(r"[\w.:/@*+-]+", re.ASCII)
@@ -42,7 +42,7 @@ class Audit:
         self._monotonic_ms = monotonic_ms
         self._buckets = {kind: TokenBucket(_BURST) for kind in Kind}
         self._left_out = dict.fromkeys(Kind, 0)
-        self._seen: dict[tuple[Kind, str], int] = {}  # Since then: how often again.
+        self._seen: dict[tuple[Kind, str], int] = {}  # Repetitions since then.
         self._seen_since_ms = monotonic_ms()
 
     def tell(
@@ -70,7 +70,7 @@ class Audit:
         self._write(event)
 
     def settle(self) -> None:
-        """Say how much was left out that no event has said."""
+        """Report the omissions that no event has reported."""
         repeated = dict.fromkeys(Kind, 0)
         for (kind, _), count in self._seen.items():
             repeated[kind] += count
@@ -93,7 +93,7 @@ class Audit:
 
 
 def event_text(event: Mapping[str, object]) -> str:
-    """`login principal=User:alice host=10.0.0.1`: one line, whatever clients call themselves."""
+    """`login principal=User:alice host=10.0.0.1`: one line, whatever names clients choose."""
     rest = (f"{key}={_quoted(value)}" for key, value in event.items() if key != "event")
     return " ".join((str(event["event"]), *rest))
 

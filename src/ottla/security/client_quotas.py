@@ -1,8 +1,8 @@
-"""What clients have used of their quotas, and for how long they have to be held up.
+"""How much clients have used of their quotas, and how long they must be throttled.
 
-Nothing is refused: a client that is over its quota is answered, and then not heard for as long as
-it takes for its rate to fall to the quota (KIP-219). A session keeps its `SessionQuotas`, so that
-who it is, is looked up once and again only when a quota has changed.
+Nothing is rejected: a client over its quota is answered, and then muted for as long as it takes for
+its rate to fall to the quota (KIP-219). A session keeps its `SessionQuotas`, so that its client is
+looked up only once, and again only after a quota change.
 """
 
 from typing import Final, NamedTuple
@@ -18,12 +18,12 @@ from ottla.security.quotas import (
 from ottla.security.rates import Rate, Windows
 
 METERED_KEYS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
-METERS_UNSWEPT_MAX: Final = 1_000  # More than twice as many as last time, and idle ones go.
+METERS_UNSWEPT_MAX: Final = 1_000  # At more than twice the last count, idle ones are dropped.
 _NS_PER_PERCENT: Final = 10_000_000.0  # Of a second.
 
 
 class Meter:
-    """The use of one quota, by all who share it."""
+    """The usage of one quota, by all who share it."""
 
     __slots__ = ("bound", "rate")
 
@@ -32,15 +32,15 @@ class Meter:
         self.bound = 0.0
 
     def count(self, value: float, now_ms: float) -> int:
-        """The throttle time."""
+        """Returns the throttle time."""
         self.rate.record(value, now_ms)
         return self.rate.excess_ms(self.bound, now_ms)
 
     def count_if_allowed(self, value: float, now_ms: float) -> int:
-        """The throttle time; what was not allowed does not count.
+        """Returns the throttle time; what was not allowed does not count.
 
-        What is larger than all that the windows allow goes through when they are empty. (In Kafka
-        it never does.)
+        Anything larger than all that the windows allow passes when they are empty. (In Kafka it
+        never does.)
         """
         if self.rate.is_idle(now_ms):
             self.rate.record(value, now_ms)
@@ -52,7 +52,7 @@ class Meter:
 
 
 class SessionQuotas(NamedTuple):
-    """None: nothing limits it."""
+    """None: no limit."""
 
     version: int
     client_id: str | None
@@ -62,7 +62,7 @@ class SessionQuotas(NamedTuple):
 
 
 class Throttles:
-    """How often, and for how long in all, clients were held up for one key."""
+    """How often, and for how long in total, clients were throttled for one key."""
 
     __slots__ = ("count", "total_ms")
 
@@ -72,8 +72,8 @@ class Throttles:
 
 class ClientQuotas:
     def __init__(self, windows: Windows) -> None:
-        self.enabled = False  # There is a quota of some client.
-        self.lap_ns = 0  # Since when the request that is being handled takes time; 0 for none.
+        self.enabled = False  # Some client has a quota.
+        self.lap_ns = 0  # Start of the current request's processing time; 0 for none.
         self.throttles = {key: Throttles() for key in (*METERED_KEYS, CONTROLLER_MUTATION_RATE)}
         self._windows = windows
         self._version = 0
@@ -82,7 +82,7 @@ class ClientQuotas:
         self._meters_max = METERS_UNSWEPT_MAX
 
     def load(self, quotas: Quotas) -> None:
-        """These hold from now on; what was used so far stays used."""
+        """Applies from now on; past usage still counts."""
         self._keys = [QuotaKey(quotas, key) for key in METERED_KEYS]
         self.enabled = any(self._keys) or bool(QuotaKey(quotas, CONTROLLER_MUTATION_RATE))
         self._version += 1
@@ -90,7 +90,7 @@ class ClientQuotas:
     def of(
         self, known: SessionQuotas | None, user: str, client_id: str | None, now_ms: float
     ) -> SessionQuotas:
-        """`known` is what this has returned for the session before."""
+        """`known` is the previous result for the session."""
         if known is not None and known[0] == self._version and known[1] == client_id:
             return known
         if len(self._meters) >= self._meters_max:

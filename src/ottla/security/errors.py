@@ -1,9 +1,9 @@
-"""Why somebody was not let in."""
+"""Authentication errors."""
 
 
 class AuthenticationFailed(Exception):
-    """The peer has not proved who it is.
+    """The peer has not proved its identity.
 
-    The message is for the log. A client hears the same words whatever was wrong, so that it cannot
-    tell an unknown user from a wrong password.
+    The message is for the log. A client always gets the same text, whatever was wrong, so that it
+    cannot tell an unknown user from a wrong password.
     """

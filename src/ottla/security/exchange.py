@@ -1,4 +1,4 @@
-"""The server's side of a login, whatever its mechanism: messages in, answers out."""
+"""The server side of a login, for any mechanism: messages in, responses out."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -21,21 +21,21 @@ _PLAIN_CREDENTIAL: Final = ScramMechanism.SCRAM_SHA_512
 
 class Credentials(Protocol):
     def scram(self, mechanism: ScramMechanism, username: str) -> ScramCredential:
-        """Also of users that are not there: one that no password fits."""
+        """Also for unknown users: then a credential that no password matches."""
 
     def token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         """Of a delegation token that has not expired; None if there is none."""
 
 
 class Exchange(Protocol):
-    username: str  # Who it is, once `is_done`.
+    username: str  # The client, once `is_done`.
     is_done: bool
-    is_slow: bool  # `respond` takes a while, and is for a thread.
-    lifetime_ms: int | None  # How long the login holds at most, once `is_done`; None for ever.
-    by_token: bool  # It was made with a delegation token.
+    is_slow: bool  # `respond` takes a while, and needs a thread.
+    lifetime_ms: int | None  # The maximum login lifetime, once `is_done`; None for no limit.
+    by_token: bool  # The login used a delegation token.
 
     def respond(self, message: bytes) -> bytes:
-        """AuthenticationFailed when the exchange has failed."""
+        """AuthenticationFailed if the exchange has failed."""
 
 
 class ScramExchange:
@@ -68,7 +68,7 @@ class ScramExchange:
 
 
 class PlainExchange:
-    """Checks a password against the credential that SCRAM has of it."""
+    """Checks a password against its SCRAM credential."""
 
     is_slow = True
     lifetime_ms: int | None = None
@@ -95,7 +95,7 @@ def new_exchange(
     credentials: Credentials,
     verify_token: VerifyToken | None = None,
 ) -> Exchange:
-    """`verify_token` is for OAUTHBEARER, which needs it."""
+    """`verify_token` is required for OAUTHBEARER."""
     if mechanism == PLAIN:
         return PlainExchange(credentials)
     if mechanism == OAUTHBEARER:

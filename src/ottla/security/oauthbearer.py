@@ -4,7 +4,7 @@ client: n,,^Aauth=Bearer TOKEN^A^A    ->  server: nothing, and the client is kno
                                       or  server: {"status":"invalid_token"}
 client: ^A                            ->  the exchange has failed
 
-Who a token stands for, and until when, `verify` says.
+`verify` determines the token's user and lifetime.
 """
 
 import re
@@ -29,11 +29,11 @@ class VerifiedToken(NamedTuple):
     expires_in_ms: int
 
 
-VerifyToken = Callable[[str], VerifiedToken]  # AuthenticationFailed for a token that is not good.
+VerifyToken = Callable[[str], VerifiedToken]  # AuthenticationFailed for an invalid token.
 
 
 def bearer_token(message: bytes) -> tuple[str, str | None]:
-    """The token, and whom its holder wants to act as, if that is said."""
+    """The token, and the user that its holder wants to act as, if given."""
     try:
         match = _FIRST.fullmatch(message.decode())
     except UnicodeDecodeError:
@@ -54,7 +54,7 @@ def bearer_token(message: bytes) -> tuple[str, str | None]:
 class OauthExchange:
     """Implements `exchange.Exchange`."""
 
-    is_slow = True  # Signatures are checked.
+    is_slow = True  # It checks signatures.
     by_token = False
 
     def __init__(self, verify: VerifyToken) -> None:

@@ -1,6 +1,6 @@
-"""SASL PLAIN (RFC 4616): whom to act as, who it is, and the password, as they are.
+"""SASL PLAIN (RFC 4616): the authorization id, the user name and the password, in clear text.
 
-The password is seen by whoever reads the connection, so it belongs inside TLS.
+Anyone who reads the connection sees the password, so use it only inside TLS.
 """
 
 from typing import NamedTuple

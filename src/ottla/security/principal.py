@@ -1,4 +1,4 @@
-"""Who acts: `User:alice`, as Kafka writes it."""
+"""Principals: `User:alice`, as Kafka writes them."""
 
 from typing import Final, NamedTuple
 
@@ -25,5 +25,5 @@ def parse_principal(text: str) -> Principal:
 
 
 def parse_super_users(text: str) -> frozenset[Principal]:
-    """Separated by semicolons, for names of certificates have commas."""
+    """Separated by semicolons, because certificate names contain commas."""
     return frozenset(parse_principal(item) for item in map(str.strip, text.split(";")) if item)

@@ -1,7 +1,7 @@
-"""`ssl.principal.mapping.rules`: from the name in a certificate to a user's (KIP-371).
+"""`ssl.principal.mapping.rules`: from a certificate name to a user name (KIP-371).
 
-A rule is DEFAULT, which takes the name as it is, or `RULE:pattern/replacement/` with an optional L
-or U for lower or upper case behind it. The first whose pattern fits the whole name counts.
+A rule is DEFAULT, which takes the name unchanged, or `RULE:pattern/replacement/`, optionally
+followed by L or U for lower or upper case. The first whose pattern matches the whole name applies.
 """
 
 import re
@@ -17,7 +17,7 @@ _RULE: Final = re.compile(
 _GROUP: Final = re.compile(r"\$(\d)|\\(.)")
 _CASES: Final[dict[str, Callable[[str], str]]] = {"": str, "L": str.lower, "U": str.upper}
 
-# Of what `ssl` calls the parts of a name, those that RFC 2253 gives a short name.
+# `ssl`'s names of the name parts that have a short name in RFC 2253.
 _SHORT_NAMES: Final = {
     "commonName": "CN",
     "countryName": "C",
@@ -36,7 +36,7 @@ RelativeName = Sequence[tuple[str, str]]
 
 
 class _Rule(NamedTuple):
-    pattern: re.Pattern[str] | None  # None: any name, as it is.
+    pattern: re.Pattern[str] | None  # None: any name, unchanged.
     replacement: str
     case: str
 
@@ -56,11 +56,11 @@ class _Rule(NamedTuple):
 
 class PrincipalMapper:
     def __init__(self, rules: str) -> None:
-        """ValueError for rules that cannot be used."""
+        """ValueError for invalid rules."""
         self._rules = _parse(rules)
 
     def user(self, name: str) -> str:
-        """AuthenticationFailed if no rule fits."""
+        """AuthenticationFailed if no rule matches."""
         for rule in self._rules:
             user = rule.apply(name)
             if user:
@@ -97,7 +97,7 @@ def _rule(match: re.Match[str]) -> _Rule:
 
 
 def distinguished_name(subject: Sequence[RelativeName]) -> str:
-    """Of a certificate's subject, as `ssl` tells it: RFC 2253, the way Java writes it."""
+    """Of a certificate's subject, as `ssl` returns it: RFC 2253, as Java formats it."""
     return ",".join(
         "+".join(_part(kind, value) for kind, value in relative) for relative in reversed(subject)
     )

@@ -1,14 +1,14 @@
-"""Quotas of clients: for whom one is set, and which of them counts (KIP-13, 55, 124, 546, 612).
+"""Client quotas: the entities they are set for, and their precedence (KIP-13, 55, 124, 546, 612).
 
 A quota is set for an entity: a user, a client id, both, or an address; each of them by name, or as
-the default of all that have no quota of their own. Of a client's quotas the most specific counts:
+the default for all without a quota of their own. The most specific quota of a client applies:
 
     user and client id, user and any client id, user,
     any user and client id, any user and any client id, any user,
     client id, any client id
 
-Whoever shares a quota by name shares what it allows: all connections of a user, for a user's quota.
-A default is allowed to each one that it stands for.
+Those who share a quota by name share what it allows: for a user's quota, all connections of the
+user. A default is granted to each one separately.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ REQUEST_PERCENTAGE: Final = "request_percentage"
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
 CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
 
-# What may be set for users and client ids; those of bytes are whole numbers.
+# The keys for users and client ids; byte rates are whole numbers.
 CLIENT_KEYS: Final = (
     PRODUCER_BYTE_RATE,
     CONSUMER_BYTE_RATE,
@@ -39,7 +39,7 @@ INTEGER_LIMITS: Final[Mapping[str, int]] = {
 
 DEFAULT: Final = None  # The name that stands for everyone.
 
-Entity = tuple[tuple[str, str | None], ...]  # Types and names, in the order of the types.
+Entity = tuple[tuple[str, str | None], ...]  # Types and names, in type order.
 Quotas = Mapping[Entity, Mapping[str, float]]
 
 
@@ -48,7 +48,7 @@ def entity_of(parts: Iterable[tuple[str, str | None]]) -> Entity:
 
 
 class Allowance(NamedTuple):
-    """What a client may do, and with whom it shares it: its user, its client id, or both."""
+    """What a client may do, and the sharing key: its user, its client id, or both."""
 
     bound: float
     user: str | None
@@ -59,14 +59,14 @@ class QuotaKey:
     """All quotas of one key, such as producer_byte_rate."""
 
     def __init__(self, quotas: Quotas, key: str) -> None:
-        self._quotas = quotas  # What becomes of them later counts.
+        self._quotas = quotas  # Later changes of these apply.
         self._key = key
 
     def __bool__(self) -> bool:
         return any(self._key in bounds for bounds in self._quotas.values())
 
     def of_client(self, user: str, client_id: str) -> Allowance | None:
-        """None where nothing limits it."""
+        """None if there is no limit."""
         for entity, shared in _candidates(user, client_id):
             bound = self._bound(entity)
             if bound is not None:

@@ -1,8 +1,8 @@
-"""How fast something goes, measured as Kafka measures it, so that the same quota allows the same.
+"""Measures rates as Kafka does, so that the same quota allows the same.
 
 A rate is the sum over the last windows, divided by the time they span; a rate that has just begun
-counts as if all windows but the last had passed without anything. Times are given in milliseconds
-of any clock that does not go back.
+counts as if all windows but the last had passed without anything. Times are milliseconds of any
+monotonic clock.
 """
 
 from collections import deque
@@ -33,10 +33,10 @@ class Rate:
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
-        self._samples: deque[_Sample] = deque()  # The oldest first.
+        self._samples: deque[_Sample] = deque()  # Oldest first.
 
     def record(self, value: float, now_ms: float) -> None:
-        """A negative value takes back what was recorded."""
+        """A negative value undoes an earlier one."""
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= self._windows.size_ms:
             samples.append(_Sample(now_ms))
@@ -45,7 +45,7 @@ class Rate:
         sample.last_ms = now_ms
 
     def excess_ms(self, bound: float, now_ms: float) -> int:
-        """How long nothing may come until the rate is within `bound` again; 0 if it is."""
+        """How long to pause until the rate is within `bound` again; 0 if it is."""
         self._forget(now_ms)
         span_ms = self._span_ms(now_ms)
         rate = self._sum() / span_ms * 1000
@@ -56,7 +56,7 @@ class Rate:
         return self._sum() / self._span_ms(now_ms) * 1000
 
     def is_idle(self, now_ms: float) -> bool:
-        """Nothing counts any more."""
+        """Whether nothing counts any more."""
         self._forget(now_ms)
         return self._sum() <= 0
 
@@ -76,21 +76,21 @@ class Rate:
 
 
 class TokenBucket:
-    """Fills at a rate, up to what flows in all windows. What is taken may leave it below zero."""
+    """Fills at a rate, up to the amount of all windows. Taking tokens may make it negative."""
 
     __slots__ = ("_filled_ms", "_tokens", "_windows")
 
     def __init__(self, windows: Windows) -> None:
         self._windows = windows
         self._tokens = 0.0
-        self._filled_ms: float | None = None  # None: never, so that it is full.
+        self._filled_ms: float | None = None  # None: never, so it is full.
 
     def take(self, count: float, rate: float, now_ms: float) -> None:
         self._fill(rate, now_ms)
         self._tokens -= count
 
     def debt_ms(self, rate: float, now_ms: float) -> int:
-        """How long until it is no longer below zero; 0 if it is not."""
+        """How long until it is no longer negative; 0 if it is not."""
         self._fill(rate, now_ms)
         return 0 if self._tokens >= 0 else round(-self._tokens / rate * 1000)
 

@@ -1,7 +1,7 @@
-"""The arithmetic of SCRAM (RFC 5802, RFC 7677), and what is kept of a password.
+"""The arithmetic of SCRAM (RFC 5802, RFC 7677), and what is stored of a password.
 
-A credential lets a server check proofs. It does not let anyone who has it log in, nor say what the
-password is without trying passwords, each at the cost of `iterations` hashes.
+A credential lets a server check proofs. It neither allows a login nor reveals the password, except
+by trying passwords, each at the cost of `iterations` hashes.
 """
 
 import base64
@@ -17,7 +17,7 @@ SALT_BYTES: Final = 32
 
 
 class ScramMechanism(enum.IntEnum):
-    """The numbers are those of KIP-554."""
+    """The values of KIP-554."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -51,7 +51,7 @@ def salted_password(
 def credential_of(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Of a password that was salted."""
+    """The credential of a salted password."""
     return ScramCredential(
         salt,
         digest(mechanism, client_key(mechanism, salted)),
@@ -77,7 +77,7 @@ def is_password(mechanism: ScramMechanism, credential: ScramCredential, password
 def unknown_user(
     mechanism: ScramMechanism, username: str, secret: bytes, iterations: int
 ) -> ScramCredential:
-    """What a user who does not exist is asked with: always the same, and no password fits it."""
+    """The credential for an unknown user: always the same, and no password matches it."""
 
     def part(label: bytes) -> bytes:
         return sign(mechanism, secret, label + b"\0" + username.encode())
@@ -110,5 +110,5 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """ValueError unless it is base64."""
+    """ValueError if it is not base64."""
     return base64.b64decode(text, validate=True)

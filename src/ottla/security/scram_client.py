@@ -1,4 +1,4 @@
-"""The client's side of SCRAM, without channel binding.
+"""The client side of SCRAM, without channel binding.
 
 client: first()  ->  server: first message  ->  client: final()  ->  server: signature  ->  verify()
 """
@@ -25,7 +25,7 @@ _HEADER: Final = "n,,"
 
 
 class ScramClient:
-    """One exchange. `nonce` is new for each and cannot be guessed; it has no comma.
+    """One exchange. `nonce` is fresh, unpredictable and contains no comma.
 
     With `by_token` the username and the password are the id and the HMAC of a delegation token.
     """
@@ -50,7 +50,7 @@ class ScramClient:
         return (_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """AuthenticationFailed for an answer that is not to this exchange."""
+        """AuthenticationFailed for a response to another exchange."""
         fields = _fields(server_first)
         nonce, salt, iterations = fields.get("r", ""), fields.get("s", ""), fields.get("i", "")
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
@@ -76,7 +76,7 @@ class ScramClient:
             )
 
 
-# Whoever connects again is asked with the same salt, and does not hash for milliseconds again.
+# Reconnecting with the same salt avoids milliseconds of hashing.
 _salted = lru_cache(maxsize=32)(salted_password)
 
 

@@ -1,8 +1,8 @@
-"""The server's side of SCRAM, without channel binding.
+"""The server side of SCRAM, without channel binding.
 
 client: first message  ->  server: first()  ->  client: proof  ->  server: final()
 
-Usernames are compared as they are, as Kafka does; nothing is normalised.
+Usernames are compared byte by byte, as in Kafka; nothing is normalized.
 """
 
 import hmac
@@ -22,9 +22,9 @@ from ottla.security.scram import (
     xor,
 )
 
-# An extension of Kafka's (KIP-48). Others are ignored, as RFC 5802 asks.
+# An extension of Kafka's (KIP-48). Others are ignored, as RFC 5802 requires.
 _BY_TOKEN: Final = "tokenauth=true"
-_NO_USER: Final = "\0"  # No user's name begins with it, so that no password fits.
+_NO_USER: Final = "\0"  # No user name begins with it, so no password matches.
 
 _NAME: Final = r"(?:[^=,\0]|=2C|=3D)+"
 _NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
@@ -42,8 +42,8 @@ _FINAL: Final = re.compile(
 class ScramServer:
     """One exchange.
 
-    `nonce` is new for each, cannot be guessed and has no comma. `credential_of` gives one for every
-    username, also for those that nobody has (`scram.unknown_user`).
+    `nonce` is fresh, unpredictable and contains no comma. `credential_of` returns a credential for
+    every username, even an unknown one (`scram.unknown_user`).
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class ScramServer:
         credential_of: Callable[[str], ScramCredential],
         token_of: Callable[[str], TokenLogin | None] = lambda _: None,
     ) -> None:
-        """`token_of` gives what a delegation token logs in with, if there is such a token."""
-        self.username = ""  # Who it is, once `final` has returned.
-        self.token: TokenLogin | None = None  # That it logged in with, if it did.
+        """`token_of` returns the login data of a delegation token, if it exists."""
+        self.username = ""  # The user, once `final` has returned.
+        self.token: TokenLogin | None = None  # The delegation token used, if any.
         self._token_of = token_of
         self._mechanism = mechanism
         self._credential_of = credential_of

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets: one field more than Kafka's, of records that are held or wait."""
+"""DescribeShareGroupOffsets: one field more than Kafka's, for held and delayed records."""
 
 from dataclasses import field
 
@@ -14,7 +14,7 @@ _PARKED_COUNT_TAG = 10_000  # Kafka counts its own from 0.
 class DescribeShareGroupOffsetsResponsePartition(
     offsets_response.DescribeShareGroupOffsetsResponsePartition
 ):
-    # Held by consumers, or not to be delivered yet. They may lie before the start offset.
+    # Held by consumers, or not due yet. They may be before the start offset.
     parked_count: i64 = field(
         metadata={"kafka_type": "int64", "tag": _PARKED_COUNT_TAG}, default=i64(0)
     )

@@ -1,8 +1,9 @@
 """Envelope: some fields more than Kafka's.
 
-Only nodes of a cluster send each other envelopes. What a client did through one node is to be seen
-there when it is answered, so the answer says how far that node's image must be. The request in an
-envelope is of the newest version; what its client is called and understands stands beside it.
+Only nodes of a cluster send each other envelopes. The effects of a client's request must be visible
+on its node when it is answered, so the response has the offset that the node's image must reach.
+The request in an envelope has the newest version; the client's id and capabilities are separate
+fields.
 """
 
 from dataclasses import field
@@ -21,13 +22,13 @@ _STRICT_TAG = 10_002
 @entity
 class EnvelopeRequest(envelope_request.EnvelopeRequest):
     client_id: str = field(metadata={"kafka_type": "string", "tag": _CLIENT_ID_TAG}, default="")
-    # It may be refused with THROTTLING_QUOTA_EXCEEDED.
+    # It may be rejected with THROTTLING_QUOTA_EXCEEDED.
     is_strict: bool = field(metadata={"kafka_type": "bool", "tag": _STRICT_TAG}, default=False)
 
 
 @entity
 class EnvelopeResponse(envelope_response.EnvelopeResponse):
-    # Everything before it was in the controller's image when it answered.
+    # Everything before it was in the controller's image at the time of the response.
     metadata_offset: i64 = field(
         metadata={"kafka_type": "int64", "tag": _METADATA_OFFSET_TAG}, default=i64(0)
     )

@@ -12,7 +12,7 @@ AUTHORIZED_OPERATIONS_UNKNOWN = -(2**31)
 
 @entity
 class MetadataRequest(metadata_request.MetadataRequest):
-    # v8-v10; later clients ask DescribeCluster.
+    # v8-v10; later clients use DescribeCluster.
     include_cluster_authorized_operations: bool = field(
         metadata={"kafka_type": "bool"}, default=False
     )

@@ -19,7 +19,7 @@ class OffsetCommitRequest(offset_commit_request.OffsetCommitRequest):
     topics: tuple[OffsetCommitRequestTopic, ...]
     retention_time: dt.timedelta = field(
         metadata={"kafka_type": "timedelta_i64"}, default=dt.timedelta(milliseconds=-1)
-    )  # Until v4; -1 is for the broker's own.
+    )  # Until v4; -1 for the broker's own.
 
 
 @entity

@@ -1,4 +1,4 @@
-"""ReadShareGroupState: also gives the records that are parked, and names who writes from then."""
+"""ReadShareGroupState: also returns the parked records, and names the future writer."""
 
 from dataclasses import field
 
@@ -18,12 +18,12 @@ NO_PAGE = -1
 
 @entity
 class RequestedPartition(read_request.PartitionData):
-    # Wanted is the page of parked records that begins here.
+    # Requests the page of parked records that begins here.
     parked_from: i64 = field(
         metadata={"kafka_type": "int64", "tag": _PARKED_FROM_TAG}, default=i64(NO_PAGE)
     )
 
-    # The number by which the reader is going to write; 0 if it is not.
+    # The number with which the reader will write; 0 if it will not.
     writer: i64 = field(metadata={"kafka_type": "int64", "tag": _WRITER_TAG}, default=i64(0))
 
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary: one field more than Kafka's, of records that are parked."""
+"""ReadShareGroupStateSummary: one field more than Kafka's, for parked records."""
 
 from dataclasses import field
 

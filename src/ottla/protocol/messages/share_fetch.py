@@ -1,6 +1,6 @@
 """ShareFetch: one field more than Kafka's.
 
-A gateway hands what it fetched to consumers that acknowledge through any other gateway, so the
+A gateway passes what it fetched to consumers that may acknowledge through any other gateway, so the
 locks must not end with its session.
 """
 
@@ -16,5 +16,5 @@ _HOLD_MS_TAG = 10_000  # Kafka counts its own from 0.
 
 @entity
 class ShareFetchRequest(share_fetch_request.ShareFetchRequest):
-    # What is acquired is held for so long, whatever becomes of the member; 0 for ordinary locks.
+    # How long acquired records are held, whatever happens to the member; 0 for ordinary locks.
     hold_ms: i32 = field(metadata={"kafka_type": "int32", "tag": _HOLD_MS_TAG}, default=i32(0))

@@ -8,5 +8,5 @@ from ottla.protocol.entities import entity
 
 @entity
 class UpdateFeaturesResponse(update_features_response.UpdateFeaturesResponse):
-    # Until v1, whose clients look for each feature that they asked to update.
+    # Until v1, whose clients expect a result for each feature that they asked to update.
     results: tuple[UpdatableFeatureResult, ...] = ()

@@ -1,4 +1,4 @@
-"""WriteShareGroupState: also of records that are parked, and with a count of the writes."""
+"""WriteShareGroupState: also has parked records, and a count of the writes."""
 
 from dataclasses import field
 
@@ -16,7 +16,7 @@ _SEQUENCE_TAG = 10_002
 class PartitionData(write_request.PartitionData):
     # A change, in the layout of the records of `__share_group_state`; empty for none.
     parked: bytes = field(metadata={"kafka_type": "bytes", "tag": _PARKED_TAG}, default=b"")
-    # As it said when it read the state; 0 for a leader that does not count its writes.
+    # As announced when it read the state; 0 for a leader that does not count its writes.
     writer: i64 = field(metadata={"kafka_type": "int64", "tag": _WRITER_TAG}, default=i64(0))
     sequence: i64 = field(metadata={"kafka_type": "int64", "tag": _SEQUENCE_TAG}, default=i64(0))
 

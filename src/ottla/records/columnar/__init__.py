@@ -1,4 +1,4 @@
-"""Records as columns: many batches decoded or encoded at once, for readers and writers of tables.
+"""Records as columns: decodes or encodes many batches at once, for table readers and writers.
 
-Needs numpy and pyarrow, which come with the `spark` extra. The broker imports nothing of this.
+Needs numpy and pyarrow, which come with the `spark` extra. The broker imports none of this.
 """

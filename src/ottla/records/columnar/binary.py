@@ -1,8 +1,8 @@
-"""Arrow arrays of byte strings that lie somewhere in a buffer.
+"""Arrow arrays of byte strings that are somewhere in a buffer.
 
 An Arrow array of byte strings is a buffer and the offsets between its items. With the start and the
-end of each string as offsets, strings and the gaps between them are items in turn; filtering every
-second one away leaves the strings, copied together by Arrow in one go.
+end of each string as offsets, strings and the gaps between them alternate as items; filtering out
+every second one leaves the strings, copied together by Arrow in one go.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ _EVERY_SECOND = b"\x55"  # Bits from the lowest on: kept, dropped, kept, ...
 
 
 def fixed_array(values: npt.NDArray[Any], kind: Any) -> Any:
-    """The numbers as they lie."""
+    """The numbers, without a copy."""
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], null_count=0)
 
 
 def repeated_text(text: str, count: int) -> Any:
-    """As `pa.repeat` makes it of a Python string, for which Arrow would load pandas first."""
+    """Like `pa.repeat` of a Python string, for which Arrow would first load pandas."""
     data = text.encode()
     edges = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(data * count)]
@@ -31,7 +31,7 @@ def repeated_text(text: str, count: int) -> Any:
 
 
 def binary_array(raw: Any, start: Integers, end: Integers, is_null: npt.NDArray[np.bool_]) -> Any:
-    """The strings `raw[start:end]`, which lie one behind the other, null where said."""
+    """The strings `raw[start:end]`, which follow one another, or null."""
     count = len(start)
     if not count:
         return pa.array([], pa.binary())
@@ -106,7 +106,7 @@ def _walk_headers(
 
 
 def _text_array(names: Any) -> Any:
-    """As Java's client reads them: bytes that are not UTF-8 become replacement characters."""
+    """Like the Java client: bytes that are not UTF-8 become replacement characters."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

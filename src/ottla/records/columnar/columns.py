@@ -1,4 +1,4 @@
-"""The columns that records have, and what stands in them in Arrow's terms."""
+"""The columns of records, and their content in Arrow's terms."""
 
 import enum
 from typing import Any, NamedTuple
@@ -11,8 +11,8 @@ class Column(enum.StrEnum):
     VALUE = "value"
     OFFSET = "offset"
     TIMESTAMP = "timestamp"
-    TIMESTAMP_TYPE = "timestampType"  # 0 for the time of creation, 1 for that of the append.
-    HEADERS = "headers"  # Null for a record without any.
+    TIMESTAMP_TYPE = "timestampType"  # 0 for the create time, 1 for the append time.
+    HEADERS = "headers"  # Null for a record without headers.
 
 
 HEADERS_TYPE = pa.list_(
@@ -29,7 +29,7 @@ TYPES: dict[Column, pa.DataType] = {
 
 
 class Chunk(NamedTuple):
-    """Some records of one partition, in their order."""
+    """Some records of one partition, in order."""
 
     rows: int
-    columns: dict[Column, Any]  # Arrow arrays; those that were asked for.
+    columns: dict[Column, Any]  # Arrow arrays of the requested columns.

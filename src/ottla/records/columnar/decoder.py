@@ -1,8 +1,8 @@
 """Reads the records of many batches into Arrow columns, without touching a value.
 
-Batches are taken together until a chunk is full, because numpy's cost is per call and a batch of a
-producer with defaults has some dozen records. What is unusual or damaged is left to the decoder of
-single records, which reads it or says what is wrong.
+Batches are combined until a chunk is full, because numpy's cost is per call and a batch from a
+producer with default settings has only some dozen records. Anything unusual or damaged is left to
+the single-record decoder, which reads it or reports what is wrong.
 
     1. find where each record begins                      `record_bounds`
     2. read the numbers of all records side by side       `varints`
@@ -40,9 +40,9 @@ def decode_batches(
     start_offset: int,
     end_offset: int,
 ) -> Iterator[Chunk]:
-    """The records in `[start_offset, end_offset)`; RecordError for a batch that is none.
+    """The records in `[start_offset, end_offset)`; RecordError for an invalid batch.
 
-    The chunks keep nothing of the buffer, which has to stay as it is until the last one is taken.
+    The chunks keep nothing of the buffer, which must not change until the last one is taken.
     """
     decode = _Decode(columns, start_offset, end_offset)
     together: list[FoundBatch] = []
@@ -84,7 +84,7 @@ class _Decode:
         yield from self._joined(buffer, batches[first:], parts)
 
     def large(self, buffer: Buffer, batch: FoundBatch) -> Iterator[Chunk]:
-        """The chunks of a batch that is more than one."""
+        """The chunks of a batch larger than one chunk."""
         body = decode_body(buffer, *batch, DECOMPRESSED_BYTES_MAX)
         words = Words(body)
         left = batch.header.records_count
@@ -100,7 +100,7 @@ class _Decode:
             if position != len(body):
                 raise Unusual
         except Unusual:
-            # What was right so far has been handed out; the rest says what is wrong.
+            # What was valid so far has been yielded; the rest raises the error.
             yield from self._slowly(buffer, [batch], skip=batch.header.records_count - left)
 
     def _joined(
@@ -131,7 +131,7 @@ class _Decode:
         counts: Integers,
         bounds: RecordBounds,
     ) -> Chunk:
-        """`counts` are the records of each batch that `bounds` has, in its order."""
+        """`counts` are the records of each batch in `bounds`, in the same order."""
         fields = np.array([_batch_fields(batch) for batch in batches], np.int64)
         base_offset, base_timestamp, append_timestamp, append_time = np.repeat(
             fields, counts, axis=0
@@ -159,7 +159,7 @@ class _Decode:
         return Chunk(len(position), columns)
 
     def _rows_in_range(self, offset: Integers) -> slice | None:
-        """None for all of them."""
+        """None for all rows."""
         if (offset[1:] <= offset[:-1]).any():
             raise Unusual
         if not len(offset) or (offset[0] >= self._start_offset and offset[-1] < self._end_offset):
@@ -233,12 +233,12 @@ def _batch_fields(batch: FoundBatch) -> tuple[int, int, int, int]:
 
 
 def _microseconds(milliseconds: Any) -> Any:
-    """A time that microseconds cannot hold becomes the last one that they can."""
+    """A time out of range for microseconds becomes the last one in range."""
     return np.clip(milliseconds, -_MILLISECONDS_MAX, _MILLISECONDS_MAX) * _MICROSECONDS
 
 
 def _field_end(start: Integers, size: Integers, end: Integers) -> Integers:
-    """Where a nullable field ends; another number must fit behind it in its record."""
+    """Where a nullable field ends; another number must fit after it in its record."""
     stop = start + np.maximum(size, 0)
     if (size < -1).any() or (stop >= end).any():
         raise Unusual

@@ -1,8 +1,8 @@
-"""Where each record of many batches begins and ends.
+"""Finds where each record of many batches begins and ends.
 
-A record says how long it is and nothing says where the next one begins, so a batch is walked from
-its start. With many batches at hand all are walked side by side, one record in each at a time; few
-are walked one after the other.
+A record has its length but nothing tells where the next one begins, so a batch is walked from its
+start. Many batches are walked side by side, one record in each at a time; few are walked one after
+the other.
 """
 
 from typing import NamedTuple
@@ -15,24 +15,24 @@ from ottla.records.columnar.varints import Integers, Unusual
 
 LOCKSTEP_BATCHES_MIN = 24
 
-_SIZE_BITS_MAX = 35  # Of a length, which is an int32.
+_SIZE_BITS_MAX = 35  # In a length, which is an int32.
 
 _ONE = np.uint32(1)
 _STOPS = np.uint32(0x80808080)
 
 
 class Bodies(NamedTuple):
-    """The record sections of some batches in one buffer, in the buffer's order."""
+    """The record sections of several batches in one buffer, in buffer order."""
 
     start: Integers
     end: Integers
-    records: Integers  # How many.
+    records: Integers  # The record count.
 
 
 class RecordBounds(NamedTuple):
-    """Of records, in the buffer's order."""
+    """Bounds of records, in buffer order."""
 
-    start: Integers  # Behind the length.
+    start: Integers  # After the length.
     end: Integers
 
 
@@ -79,7 +79,7 @@ def walk(body: bytes, position: int, count: int) -> tuple[RecordBounds, int]:
 
 def _walk_side_by_side(buffer: Buffer, bodies: Bodies) -> RecordBounds:
     words: npt.NDArray[np.uint32] = np.ndarray((len(buffer) - 3,), "<u4", buffer, strides=(1,))
-    order = np.argsort(-bodies.records, kind="stable")  # So that those still walked come first.
+    order = np.argsort(-bodies.records, kind="stable")  # Bodies that are still walked come first.
     positions = bodies.start[order]
     counts = bodies.records[order]
     rows = (np.cumsum(bodies.records) - bodies.records)[order]
@@ -104,7 +104,7 @@ def _walk_side_by_side(buffer: Buffer, bodies: Bodies) -> RecordBounds:
 def _read_sizes(
     words: npt.NDArray[np.uint32], positions: Integers
 ) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Lengths in up to four bytes, and the positions after them."""
+    """Lengths of up to four bytes, and the positions after them."""
     stops = ~words & _STOPS
     used = stops ^ (stops - _ONE)
     sizes = words & used

@@ -1,4 +1,4 @@
-"""Many zigzag varints at once, by words of eight bytes that begin anywhere."""
+"""Reads many zigzag varints at once, as unaligned eight-byte words."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _LOW_BYTE = np.uint64(0x7F)
 _LOW_BYTES = np.uint64(0x7F7F7F7F7F7F7F7F)
 _STOPS = np.uint64(0x8080808080808080)
 
-# Seven-bit groups are drawn together in three steps: pairs, then fours, then eights.
+# Seven-bit groups are merged in three steps: pairs, then fours, then eights.
 _GATHER = (
     (np.uint64(0x007F007F007F007F), np.uint64(0x7F007F007F007F00), np.uint64(1)),
     (np.uint64(0x00003FFF00003FFF), np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
@@ -28,7 +28,7 @@ _GATHER = (
 
 
 class Unusual(Exception):
-    """Something that this way of reading does not know, or damage; the slow decoder tells which."""
+    """Something that this reader does not support, or damage; the slow decoder tells which."""
 
 
 class Words:
@@ -42,7 +42,7 @@ class Words:
         self._words: _Words = np.ndarray((last + 1,), "<u8", buffer, strides=(1,))
 
     def at(self, positions: Integers) -> _Words:
-        """Words at positions that do not fall; past the end of the buffer they have zeros."""
+        """Words at non-decreasing positions; zeros past the end of the buffer."""
         try:
             if not len(positions) or positions[-1] <= self._last:
                 return self._words[positions]
@@ -72,7 +72,7 @@ def unzigzag(numbers: Any) -> Integers:
 
 
 def _read_pairs(words: _Words, positions: Integers) -> tuple[Integers, Integers]:
-    """All of one or two bytes."""
+    """All have one or two bytes."""
     is_pair = (words & _CONTINUED) >> np.uint64(7)
     high = (words >> _ONE) & np.uint64(0x3F80)
     numbers = (words & _LOW_BYTE) | (high * is_pair)
@@ -80,11 +80,11 @@ def _read_pairs(words: _Words, positions: Integers) -> tuple[Integers, Integers]
 
 
 def _read_long(words: _Words, positions: Integers) -> tuple[Integers, Integers]:
-    """Of up to eight bytes, which holds lengths of any kind and 2,000,000 years of milliseconds."""
+    """Up to eight bytes, enough for lengths of any kind and 2,000,000 years of milliseconds."""
     stops = ~words & _STOPS
     if not stops.all():
         raise Unusual
-    used = stops ^ (stops - _ONE)  # Every bit up to the one that says: the last byte.
+    used = stops ^ (stops - _ONE)  # Every bit up to the stop bit.
     numbers = words & used & _LOW_BYTES
     for low, high, shift in _GATHER:
         numbers = (numbers & low) | ((numbers & high) >> shift)
@@ -93,7 +93,7 @@ def _read_long(words: _Words, positions: Integers) -> tuple[Integers, Integers]:
 
 
 def varint_sizes(numbers: Integers) -> Integers:
-    """How many bytes each takes."""
+    """The encoded size of each."""
     unsigned = _zigzag(numbers)
     sizes = np.ones(len(numbers), np.int64)
     limit = 0x80
@@ -105,7 +105,7 @@ def varint_sizes(numbers: Integers) -> Integers:
 
 
 def encode_varints(*columns: Integers) -> Any:
-    """An Arrow array of byte strings: the numbers of each row, one behind the other."""
+    """An Arrow array of byte strings: the numbers of each row, concatenated."""
     sizes = [varint_sizes(numbers) for numbers in columns]
     ends = np.cumsum(sum(sizes))
     offsets = np.zeros(len(ends) + 1, np.int32)
@@ -127,7 +127,7 @@ def _zigzag(numbers: Integers) -> _Words:
 def _scatter(
     data: npt.NDArray[np.uint8], position: Integers, unsigned: _Words, sizes: Integers
 ) -> None:
-    """Writes the lowest seven bits of each, then the next seven of those that have more."""
+    """Writes the lowest seven bits of each, then the next seven of the longer ones."""
     while len(position):
         is_long = sizes > 1
         low = (unsigned & _LOW_BYTE).astype(np.uint8)
