@@ -31,7 +31,7 @@ from ottla.security.acls import (
 )
 from ottla.security.principal import parse_principal
 
-CHANGES_MAX: Final = 10_000  # In one request, as in Kafka.
+CHANGES_MAX: Final = 10_000  # Per request, as in Kafka.
 
 
 class AclControl:
@@ -40,7 +40,7 @@ class AclControl:
         self._new_id = new_id
 
     def create_acls(self, request: CreateAclsRequest) -> Result[CreateAclsResponse]:
-        """What is there already is not created again, and that is no error."""
+        """An entry that already exists is not created again, which is not an error."""
         new: dict[AclBinding, None] = {}
         results = []
         for creation in request.creations:

@@ -1,10 +1,10 @@
-"""What this controller has heard from brokers since it leads.
+"""What this controller has heard from brokers since it became the leader.
 
-Sessions are not replicated: a new controller gives every broker a while to be heard from.
+Sessions are not replicated: a new controller gives every broker some time to be heard from.
 
-A broker sends no heartbeat before it has the answer to the last one, which waits until all that it
-tells is committed. While that takes long, as on a slow disk, the broker is not taken for silent.
-What would fence it could not be committed sooner either.
+A broker sends its next heartbeat only after the response to the last one, which waits until
+everything it reports is committed. If that takes long, as on a slow disk, the broker does not count
+as silent. The records that would fence it could not be committed any sooner either.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,17 +21,17 @@ _UNKNOWN = -1
 class _Session:
     deadline_ms: int = 0
     metadata_offset: int = _UNKNOWN  # How far the broker has read the metadata.
-    shutdown_offset: int = _UNKNOWN  # Who has read so far knows that this broker leads nothing.
+    shutdown_offset: int = _UNKNOWN  # Those who have read this far know it leads nothing.
     answer: Deferred[object] = field(default_factory=Deferred)  # To its last heartbeat.
     is_kept_waiting: bool = False
 
 
-# With the broker's id, the time and why it is taken for gone.
+# With the broker id, the time and the reason for giving the broker up.
 OnExpired = Callable[[int, int, str], Result[None]]
 
 
 class BrokerSessions:
-    """`on_expired` is the operation that follows when a broker was silent for too long."""
+    """`on_expired` is the operation for a broker that was silent for too long."""
 
     def __init__(self, timeout_ms: int, timers: Timers, on_expired: OnExpired) -> None:
         self._timeout_ms = timeout_ms
@@ -40,7 +40,7 @@ class BrokerSessions:
         self._sessions: dict[int, _Session] = {}  # Of brokers that were heard from.
 
     def await_first(self, broker_id: int, now_ms: int) -> None:
-        """Those that are alive look for a new controller at once."""
+        """Live brokers look for a new controller at once."""
         wait_ms = self._timeout_ms * 2 // 3
         cause = f"not heard from for {_seconds(wait_ms)} since this node is the controller"
         self._schedule(broker_id, now_ms + wait_ms, cause)
@@ -58,7 +58,7 @@ class BrokerSessions:
         self._schedule(broker_id, session.deadline_ms, cause)
 
     def suspect(self, broker_id: int, now_ms: int) -> None:
-        """It has the time of about two heartbeats to be heard from."""
+        """Allow it about two heartbeat intervals to be heard from."""
         session = self._sessions.get(broker_id)
         if session is not None:
             session.deadline_ms = min(session.deadline_ms, now_ms + self._timeout_ms * 2 // 5)
@@ -73,14 +73,14 @@ class BrokerSessions:
         return broker_id in self._sessions
 
     def expire_again(self, broker_id: int, now_ms: int, cause: str) -> None:
-        """Its expiry takes more than one operation; a heartbeat in between ends that."""
+        """Its expiry takes more than one operation; a heartbeat in between cancels the rest."""
         self._schedule(broker_id, now_ms, cause)
 
     def set_shutdown_offset(self, broker_id: int, offset: int) -> None:
         self._sessions[broker_id].shutdown_offset = offset
 
     def is_shutdown_known(self, broker_id: int, others: Iterable[int]) -> bool:
-        """Whether the others know that the broker leads nothing any more."""
+        """Whether the other brokers know that this one no longer leads anything."""
         wanted = self._sessions[broker_id].shutdown_offset
         return all(
             self._sessions.get(other, _Session()).metadata_offset >= wanted for other in others
@@ -95,7 +95,7 @@ class BrokerSessions:
 
     def _expire(self, broker_id: int, deadline_ms: int, now_ms: int, cause: str) -> Result[None]:
         if now_ms - deadline_ms > self._timeout_ms // 10:
-            # This controller itself was held up, and heartbeats may wait to be read.
+            # This controller itself was held up, and heartbeats may be unread.
             self._schedule(broker_id, now_ms + self._timeout_ms // 4, cause)
             return Result(None)
         session = self._sessions.get(broker_id)

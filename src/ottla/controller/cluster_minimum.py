@@ -1,8 +1,8 @@
-"""The min.insync.replicas of the cluster comes from a file if nobody has set it (KIP-966).
+"""Initializes the cluster's min.insync.replicas from a file if it was never set (KIP-966).
 
-Only what is in the metadata counts for who may lead (see `leadership`), so that all nodes go by the
-same value. The first controller whose file has one writes it there, for all brokers. From then on
-the files do not count, and the value can be changed but not removed, as in Kafka.
+Only the value in the metadata decides who may lead (see `leadership`), so that all nodes use the
+same one. The first controller whose file has a value writes it there, for all brokers. From then on
+the files are ignored, and the value can be changed but not removed, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class ClusterMinimum:
         with_effects: Callable[[list[ConfigRecord]], tuple[MetadataRecord, ...]],
         timers: Timers,
     ) -> None:
-        """`static` is what this node's file has; `with_effects` is that of `ConfigControl`."""
+        """`static` is this node's file; `with_effects` is that of `ConfigControl`."""
         self._image = image
         self._static = static
         self._with_effects = with_effects

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker says in which of its log directories replicas are (KIP-858)."""
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858)."""
 
 from uuid import UUID
 
@@ -57,9 +57,9 @@ class DirectoryAssignments:
         index: i32,
         records: dict[PartitionKey, PartitionChangeRecord],
     ) -> None:
-        """A replica in a directory that has failed meanwhile leads no longer.
+        """A replica in a directory that has failed meanwhile loses leadership.
 
-        One that is not in the directory that was lost is another one, and has nothing yet.
+        One that is no longer in its lost directory is a new replica, without data.
         """
         partition = _find(self._image, broker.broker_id, topic_id, index)
         key = PartitionKey(partition.topic_id, index)
@@ -86,9 +86,9 @@ class DirectoryAssignments:
     def _lose(
         self, broker: RegisterBrokerRecord, partition: PartitionRecord
     ) -> PartitionChangeRecord:
-        """A replica is damaged and will be copied anew: it has nothing any more.
+        """The replica is damaged and will be copied again, so it counts as empty.
 
-        Refused if there were no leader without it.
+        Rejected if there would be no leader without it.
         """
         change = self._leadership.change(partition, Election.ONLINE)
         change.moved = (broker.broker_id, LOST)
@@ -106,7 +106,7 @@ class DirectoryAssignments:
 def _find(
     image: MetadataImage, broker_id: int, topic_id: UUID | None, index: int
 ) -> PartitionRecord:
-    """The partition that a broker says to have."""
+    """The partition that the broker reports as its own."""
     topic = image.topic_by_id(topic_id) if topic_id else None
     if topic is None:
         raise ApiError(ErrorCode.unknown_topic_id, "there is no such topic")

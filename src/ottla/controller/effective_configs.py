@@ -1,8 +1,8 @@
-"""Which value of a config key holds, and where it comes from.
+"""The effective value of a config key, and its source.
 
-From the strongest to the weakest: the topic's or group's own value, the broker's dynamic value, the
-dynamic value for all brokers, the broker's file, the default. Keys of topics and groups take the
-value of their broker synonym in all but the first and the last.
+From highest to lowest precedence: the topic's or group's own value, the broker's dynamic value, the
+dynamic value for all brokers, the broker's file, the default. In all but the first and the last,
+keys of topics and groups use the value of their broker synonym.
 """
 
 import enum
@@ -15,11 +15,11 @@ from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigValues, undecla
 from ottla.protocol.errors import ApiError
 from ottla.protocol.lazy_dataclass import dataclass
 
-Values = Mapping[str, object]  # Parsed values by the name of the key.
+Values = Mapping[str, object]  # Parsed values by key name.
 
 
 class ConfigSource(enum.IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """Values as in DescribeConfigs."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -38,7 +38,7 @@ class ConfigSynonym(NamedTuple):
 
 class ConfigEntry(NamedTuple):
     key: ConfigKey[Any]
-    synonyms: tuple[ConfigSynonym, ...]  # The strongest first; it is the one that holds.
+    synonyms: tuple[ConfigSynonym, ...]  # Highest precedence first; that one is effective.
 
     @property
     def value(self) -> str | None:
@@ -58,15 +58,15 @@ class ConfigRules:
 
     topic_schema: ConfigSchema
     broker_schema: ConfigSchema
-    static: Values  # The broker's file, environment and flags.
+    static: Values  # The topic key values that broker values imply.
     topic_defaults: Callable[[Values], Values]  # What broker values say about topic keys.
     group_schema: ConfigSchema = _NO_KEYS
-    # Values of a group and of the broker; raises ApiError when the group cannot have them.
+    # With the values of a group and of the broker; raises ApiError if the group cannot have them.
     validate_group: Callable[[ConfigValues, ConfigValues], None] = lambda _group, _broker: None
 
 
 class EffectiveConfigs:
-    """Reads the configs of an image. `broker_id` is the broker whose values count for topics."""
+    """Reads the configs of an image. Topics use the values of the broker `broker_id`."""
 
     def __init__(self, image: MetadataImage, rules: ConfigRules, broker_id: int | None) -> None:
         self._image = image
@@ -85,7 +85,7 @@ class EffectiveConfigs:
         return self.group_values_with(self._image.group_configs(group_id))
 
     def group_values_with(self, overrides: Mapping[str, str]) -> ConfigValues:
-        """For a group with these values of its own."""
+        """For a group with these own values."""
         own = _parse_stored(self._rules.group_schema, overrides)
         return ConfigValues(
             own, *(self._group_defaults(values) for _, values in self._broker_layers())
@@ -95,7 +95,7 @@ class EffectiveConfigs:
         return ConfigValues(*(values for _, values in self._broker_layers()))
 
     def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every topic key, for a topic with these values of its own; internal ones if set."""
+        """Every topic key, for a topic with these own values; internal ones only if set."""
         layers = [
             (source, self._rules.topic_defaults(values)) for source, values in self._broker_layers()
         ]
@@ -106,7 +106,7 @@ class EffectiveConfigs:
         return [*filter(_is_shown, entries)]
 
     def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every group key, for a group with these values of its own."""
+        """Every group key, for a group with these own values."""
         layers = [
             (source, self._group_defaults(values)) for source, values in self._broker_layers()
         ]
@@ -116,7 +116,7 @@ class EffectiveConfigs:
         ]
 
     def describe_client_metrics(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-        """Every key of a subscription to clients' metrics, which takes nothing from the broker."""
+        """Every key of a client metrics subscription, which inherits nothing from the broker."""
         source = ConfigSource.CLIENT_METRICS
         return [self._entry(key, overrides, [], source) for key in CLIENT_METRICS_SCHEMA]
 
@@ -129,7 +129,7 @@ class EffectiveConfigs:
         return [*filter(_is_shown, known), *self._undeclared_entries()]
 
     def _undeclared_entries(self) -> list[ConfigEntry]:
-        """Keys that nobody declared, and that were set for brokers. Their values may be secrets."""
+        """Undeclared keys that were set for brokers. Their values may be secrets."""
         schema = self._rules.broker_schema
         found: dict[str, list[ConfigSource]] = {}
         for source, stored in self._stored_broker_configs():
@@ -161,7 +161,7 @@ class EffectiveConfigs:
         return ConfigEntry(key, tuple(synonyms))
 
     def _broker_shows_default(self, key: ConfigKey[Any]) -> bool:
-        """Whether the broker has a key, with a default, that stands behind one of its topics."""
+        """Whether the topic key has a broker synonym with a default."""
         schema = self._rules.broker_schema
         if key.synonym is None or key.synonym not in schema:
             return False
@@ -194,7 +194,7 @@ class EffectiveConfigs:
 
 
 def _parse_stored(schema: ConfigSchema, stored: Mapping[str, str]) -> Values:
-    """What another release accepted and this one does not is as if it were not set."""
+    """A value that another release accepted and this one rejects counts as unset."""
     values: dict[str, object] = {}
     for name, text in stored.items():
         try:

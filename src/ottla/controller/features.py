@@ -1,8 +1,8 @@
-"""Features of the cluster that all brokers must know before they are used (KIP-584, KIP-1022).
+"""Cluster features that all brokers must support before they are used (KIP-584, KIP-1022).
 
-A feature has the level that was last written to the metadata; before that it has its default, which
-every release knows. A level that was written must be known to a broker that registers, and all
-registered brokers must know a level that is to be written.
+A feature has the level last written to the metadata; before that it has its default, which every
+release supports. A registering broker must support the levels that were written, and all registered
+brokers must support a level that is to be written.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class Feature(NamedTuple):
     low: i16
     high: i16
     default: i16
-    is_fixed: bool = False  # It cannot be lowered, as in Kafka.
+    is_fixed: bool = False  # Cannot be lowered, as in Kafka.
 
 
 FEATURES: Final[dict[str, Feature]] = {
@@ -37,9 +37,9 @@ FEATURES: Final[dict[str, Feature]] = {
     GROUP_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-848.
     SHARE_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-932.
     STREAMS_VERSION: Feature(i16(0), i16(1), default=i16(1)),  # KIP-1071.
-    # Voters can be added and removed (KIP-853); there was no release without that.
+    # Voters can be added and removed (KIP-853); every release supports that.
     KRAFT_VERSION: Feature(i16(0), i16(1), default=i16(1), is_fixed=True),
-    # That of Kafka 4.3, whose records the metadata log has.
+    # That of Kafka 4.3, whose record formats the metadata log uses.
     METADATA_VERSION: Feature(i16(7), i16(30), default=i16(30), is_fixed=True),
 }
 
@@ -49,13 +49,13 @@ def feature_level(image: MetadataImage, name: str) -> i16:
 
 
 def finalized_levels(image: MetadataImage) -> dict[str, i16]:
-    """Those that are on."""
+    """The features that are enabled."""
     levels = {name: feature_level(image, name) for name in FEATURES}
     return {name: level for name, level in levels.items() if level}
 
 
 def supported_features() -> tuple[SupportedFeature, ...]:
-    """What a broker of this release says when it registers."""
+    """What a broker of this release reports when it registers."""
     return tuple(
         SupportedFeature(
             name=name, min_supported_version=feature.low, max_supported_version=feature.high

@@ -1,8 +1,8 @@
-"""The cluster's metadata as the records so far have made it.
+"""The cluster metadata, built from the records so far.
 
-Every node has an image that is fed with committed records; the controller has one that is fed
-right after the append. `replay` is the only thing that changes an image. The state of a broker or a
-partition is its record, with later changes folded in, so an image is read and never converted.
+Every node has an image that is fed with committed records; the controller has one that is fed right
+after the append. Only `replay` changes an image. The state of a broker or a partition is its
+record, with later changes merged, so an image is read and never converted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +55,7 @@ GROUP_RESOURCE: Final = i8(32)
 
 _NO_ID: Final = UUID(int=0)
 
-ConfigResource = tuple[int, str]  # Type and name; brokers have their id, or "" for all of them.
+ConfigResource = tuple[int, str]  # Type and name; for brokers their id, or "" for all.
 
 
 @dataclass(slots=True)
@@ -68,22 +68,22 @@ class TopicImage:
 
 @dataclass(slots=True)
 class MetadataImage:
-    """Implements `machine.catalog.TopicCatalog`. Readers do not change what they get."""
+    """Implements `machine.catalog.TopicCatalog`. Readers must not modify what they get."""
 
     topics: dict[str, TopicImage] = field(default_factory=dict)
     topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
     topic_by_collision_key: dict[str, str] = field(default_factory=dict)
     brokers: dict[int, RegisterBrokerRecord] = field(default_factory=dict)
     configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
-    features: dict[str, i16] = field(default_factory=dict)  # Those that were ever written.
+    features: dict[str, i16] = field(default_factory=dict)  # Those ever written.
     producer_ids: ProducerIdsRecord | None = None
-    # By user and mechanism, in the order in which they were created.
+    # By user and mechanism, in order of creation.
     scram_credentials: dict[tuple[str, int], ScramCredential] = field(default_factory=dict)
     delegation_tokens: dict[str, DelegationToken] = field(default_factory=dict)  # By id.
     acls: AclIndex = field(default_factory=AclIndex)
     client_quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
-    topics_version: int = field(default=0, compare=False)  # Grows with topics and partitions.
-    configs_version: int = field(default=0, compare=False)  # Grows with configs.
+    topics_version: int = field(default=0, compare=False)  # Increases with topics and partitions.
+    configs_version: int = field(default=0, compare=False)  # Increases with configs.
 
     def partition(self, topic: str, index: int) -> PartitionRecord | None:
         found = self.topics.get(topic)
@@ -108,7 +108,7 @@ class MetadataImage:
         return self.configs.get((CLIENT_METRICS_RESOURCE, subscription), {})
 
     def active_brokers(self) -> list[RegisterBrokerRecord]:
-        """Those that may lead partitions, by id."""
+        """The brokers that may lead partitions, by id."""
         return [
             broker
             for _, broker in sorted(self.brokers.items())
@@ -138,9 +138,9 @@ class MetadataImage:
         _REPLAY[type(record)](self, record)
 
     def replace_with(self, other: "MetadataImage") -> None:
-        """Become like the other, which is given up; whoever holds this image holds that one."""
+        """Take over the other's content, so that references to this image stay valid."""
         version = self.topics_version + 1
-        acls = self.acls  # The authorizer holds them.
+        acls = self.acls  # The authorizer holds a reference.
         acls.replace_with(other.acls)
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
@@ -148,7 +148,7 @@ class MetadataImage:
         self.acls = acls
 
     def snapshot(self) -> Iterator[MetadataRecord]:
-        """Records that, replayed into an empty image, give this one."""
+        """Records that, replayed into an empty image, reproduce this one."""
         for feature, level in self.features.items():
             yield FeatureLevelRecord(name=feature, feature_level=level)
         yield from self.brokers.values()
@@ -176,7 +176,7 @@ class MetadataImage:
 
 
 def quota_record(entity: Entity, key: str, bound: float | None) -> ClientQuotaRecord:
-    """Without a bound, that it is removed."""
+    """Without a bound, the record removes the quota."""
     return ClientQuotaRecord(
         entity=tuple(QuotaEntityData(entity_type=kind, entity_name=name) for kind, name in entity),
         key=key,
@@ -224,7 +224,7 @@ def acl_record(acl_id: UUID, acl: AclBinding) -> AccessControlEntryRecord:
 
 
 def merge_partition(partition: PartitionRecord, change: PartitionChangeRecord) -> PartitionRecord:
-    """Every change raises the partition epoch; naming a leader raises the leader epoch."""
+    """Every change raises the partition epoch; naming a leader also raises the leader epoch."""
     changes: dict[str, Any] = {
         name: value for name in _MERGED_WHEN_PRESENT if (value := getattr(change, name)) is not None
     }

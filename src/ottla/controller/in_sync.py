@@ -1,4 +1,4 @@
-"""AlterPartition: the leader of a partition says who is in sync (KIP-497, KIP-841, KIP-903)."""
+"""AlterPartition: a partition's leader reports who is in sync (KIP-497, KIP-841, KIP-903)."""
 
 from collections.abc import Container, Sequence
 from typing import Final
@@ -24,7 +24,7 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
-UNCHECKED_EPOCH: Final = -1  # From a leader that does not know the epochs of its followers.
+UNCHECKED_EPOCH: Final = -1  # From a leader that does not know its followers' epochs.
 
 
 class InSyncControl:
@@ -83,7 +83,7 @@ class InSyncControl:
         )
 
     def _validate_eligible(self, partition: PartitionRecord, isr: Sequence[BrokerState]) -> None:
-        """A broker that restarted meanwhile has another epoch than the leader saw (KIP-903)."""
+        """A broker that restarted meanwhile has a different epoch than the leader saw (KIP-903)."""
         for state in isr:
             broker = self._image.brokers.get(state.broker_id)
             if broker is None or not self._leadership.is_active(state.broker_id):

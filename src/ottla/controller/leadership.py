@@ -1,8 +1,8 @@
-"""The rules that a partition's leader is found by: who is active, what the topic's config says.
+"""The rules for electing a partition's leader: active brokers and topic configs.
 
-min.insync.replicas decides here who has everything, so it must not be greater than what the leader
-goes by. Files of configuration can differ from node to node; only what every node reads in the
-metadata counts: the value of the topic, or else that of all brokers (see `cluster_minimum`).
+min.insync.replicas decides here who has everything, so it must not exceed the value that the leader
+uses. Config files may differ between nodes; only the metadata, which every node reads, counts: the
+topic's value, or else that of all brokers (see `cluster_minimum`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from ottla.protocol.errors import ApiError
 
 T = TypeVar("T")
 
-# Values that are about to be written, by resource and key; None is a value that goes.
+# Values about to be written, by resource and key; None means that the value is removed.
 Pending = Mapping[tuple[ConfigResource, str], str | None]
 _NOTHING: Final[Pending] = {}
 
@@ -33,9 +33,9 @@ class Leadership:
     def __init__(self, image: MetadataImage, rules: ConfigRules) -> None:
         self._image = image
         self._rules = rules
-        # Brokers that lose their partitions now, and are fenced soon.
+        # Brokers that are losing their partitions and will be fenced soon.
         self.leaving: set[int] = set()
-        # Log directories that are full, by broker, as their heartbeats say; it is not replicated.
+        # Full log directories by broker, from their heartbeats; not replicated.
         self._full_directories: dict[int, frozenset[UUID | None]] = {}
 
     def is_active(self, broker_id: int) -> bool:
@@ -48,7 +48,7 @@ class Leadership:
         )
 
     def has_replica(self, partition: PartitionRecord, broker_id: int) -> bool:
-        """Whether the log directory that a replica is in is there."""
+        """Whether the replica's log directory is online."""
         broker = self._image.brokers.get(broker_id)
         return broker is not None and is_online(broker, directory_of(partition, broker_id))
 
@@ -61,12 +61,12 @@ class Leadership:
             self._full_directories.pop(broker_id, None)
 
     def forget(self, broker_id: int) -> None:
-        """Its present life is over."""
+        """Its current incarnation has ended."""
         self.leaving.discard(broker_id)
         self._full_directories.pop(broker_id, None)
 
     def has_room(self, partition: PartitionRecord, broker_id: int) -> bool:
-        """Whether a replica can take records, as far as its broker has said."""
+        """Whether a replica can take records, as far as its broker has reported."""
         full = self._full_directories.get(broker_id)
         if full is None:
             return True
@@ -81,7 +81,7 @@ class Leadership:
         election: Election | None = None,
         pending: Pending = _NOTHING,
     ) -> PartitionChange:
-        """By default the election is that of the topic's config."""
+        """The default election depends on the topic's config."""
         topic = self._image.topics_by_id[partition.topic_id].name
         if election is None:
             is_unclean = self._is_unclean(topic, pending)
@@ -97,10 +97,10 @@ class Leadership:
     def changes_by_configs(
         self, index: PartitionIndex, configs: Iterable[ConfigRecord]
     ) -> Iterator[PartitionChangeRecord]:
-        """What becomes of partitions when these configs are written.
+        """The partition changes caused by these configs.
 
-        A lower minimum makes an in-sync set large enough, and then nobody else is known to have
-        everything. Where unclean elections become allowed there may be a leader at last.
+        With a lower minimum an in-sync set may be large enough, and then no one else is known to
+        have everything. Where unclean elections become allowed, there may finally be a leader.
         """
         pending = {
             ((int(config.resource_type), config.resource_name), config.name): config.value
@@ -135,5 +135,5 @@ class Leadership:
                 try:
                     return key.parse(text)
                 except ApiError:
-                    continue  # Another release accepted it; it is as if it were not set.
+                    continue  # Another release accepted it; it counts as unset.
         return None

@@ -1,7 +1,7 @@
-"""The controller's operations, by API key: the one list of what its machine is asked to do.
+"""The controller's operations, by API key: the single list of what its machine can do.
 
-Any node takes these requests and forwards them to the active controller. To add an operation, write
-its method and give it a line here; its handler calls `broker.controller.call(request)`.
+Any node accepts these requests and forwards them to the active controller. To add an operation,
+write its method and add a line here; its handler calls `broker.controller.call(request)`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Response = TypeVar("Response")
 
 
 class At(NamedTuple):
-    """When an operation runs."""
+    """The circumstances of an operation."""
 
     now_ms: int
     next_offset: int  # Of its first record.
-    caller: Caller | None = None  # None for a node that asks for itself.
+    caller: Caller | None = None  # None for a request of a node itself.
 
 
 class Operation(NamedTuple, Generic[Request, Response]):
-    # The method that takes the newest request entity; what it belongs to may be made on first use.
+    # Returns the method for the newest request entity; its owner may be created on first use.
     method: Callable[[ControllerMachine, At], Callable[[Request], Result[Response]]]
-    # Brokers alone send it, and none waits until its effect is in the image of the node it sent it
-    # through.
+    # Sent only by brokers, none of which waits until the effect is in the image of the node that
+    # forwarded it.
     is_internal: bool = False
 
 
@@ -43,7 +43,7 @@ def _quota(machine: ControllerMachine, at: At) -> MutationQuota:
 
 
 def _who_and_when(at: At) -> dict[str, Any]:
-    """Nodes, which ask for themselves, are nobody here."""
+    """Requests of nodes themselves are anonymous."""
     principal = ANONYMOUS if at.caller is None else at.caller.principal
     return {"caller": principal, "now_ms": at.now_ms}
 
@@ -93,7 +93,7 @@ OPERATIONS: Final[Mapping[int, Operation[Any, Any]]] = {
     73: Operation(lambda machine, _: machine.directories.assign_replicas_to_dirs, is_internal=True),
 }
 
-# About the quorum itself: forwarded as well, and answered by the replica that leads it.
+# About the quorum itself: also forwarded, but answered by the replica that leads it.
 QUORUM_KEYS: Final = frozenset({55, 80, 81})
 
 FORWARDED_KEYS: Final = QUORUM_KEYS | OPERATIONS.keys()

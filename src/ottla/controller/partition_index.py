@@ -1,7 +1,7 @@
-"""Which partitions a broker is in sync for, and which ones need care.
+"""Indexes partitions by in-sync broker, and by the attention that they need.
 
-It belongs to the controller's image and follows every record, so that a broker that comes or goes
-costs no search through all topics.
+It follows every record of the controller's image, so that a broker that comes or goes requires no
+search through all topics.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ class PartitionKey(NamedTuple):
     partition_id: int
 
 
-_Keys = dict[PartitionKey, None]  # A set that keeps its order, so that the same run repeats.
+_Keys = dict[PartitionKey, None]  # A set that keeps its order, so that runs are repeatable.
 
 
 class PartitionIndex:
@@ -36,7 +36,7 @@ class PartitionIndex:
         self._reassigned: _Keys = {}
 
     def replay(self, record: object) -> None:
-        """Replay the record into the image and follow."""
+        """Replay the record into the image and update the index."""
         if isinstance(record, PartitionRecord | PartitionChangeRecord):
             key = PartitionKey(record.topic_id, record.partition_id)
             before = self.find(key)
@@ -60,7 +60,7 @@ class PartitionIndex:
         return bool(self._led.get(broker_id))
 
     def in_sync(self, broker_id: int) -> Iterator[PartitionRecord]:
-        """Those that it is in sync for; what it leads is among them."""
+        """The partitions for which it is in sync, including those it leads."""
         return map(self.get, tuple(self._in_sync.get(broker_id, ())))
 
     def in_sync_or_eligible(self, broker_id: int) -> Iterator[PartitionRecord]:
@@ -77,7 +77,7 @@ class PartitionIndex:
         return map(self.get, tuple(self._leaderless))
 
     def not_preferred(self) -> Iterator[PartitionRecord]:
-        """Those that are led by another than their first replica, or by none."""
+        """The partitions that are led by another replica than their first, or by none."""
         return map(self.get, tuple(self._not_preferred))
 
     def reassigned(self) -> Iterator[PartitionRecord]:

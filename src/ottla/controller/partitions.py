@@ -1,4 +1,4 @@
-"""New partitions, and the brokers that they can be placed on."""
+"""New partitions, and the brokers on which they can be placed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
@@ -27,14 +27,14 @@ def candidates(image: MetadataImage) -> list[Candidate]:
 
 
 def open_candidates(image: MetadataImage) -> list[Candidate]:
-    """Those that new replicas can go to now."""
+    """The brokers that can receive new replicas now."""
     return [
         candidate for candidate in candidates(image) if candidate.active and not candidate.cordoned
     ]
 
 
 def is_cordoned(image: MetadataImage, broker: RegisterBrokerRecord) -> bool:
-    """Paths are the broker's matter; that there are as many as directories says enough."""
+    """Paths mean nothing here: cordoned means that there are as many of them as directories."""
     text = image.broker_configs(broker.broker_id).get(CORDONED_LOG_DIRS.name)
     if not text:
         return False

@@ -1,8 +1,8 @@
-"""Producer ids, handed to brokers in blocks.
+"""Allocates producer ids to brokers in blocks.
 
-They begin where this cluster's random number says, so that no two clusters give the same id: logs
-that come from elsewhere with their producers' ids (restored, or moved here) would otherwise have
-batches that look like the earlier ones of a producer that never wrote them.
+They begin at a random number chosen for this cluster, so that no two clusters allocate the same id:
+otherwise logs from elsewhere with their producers' ids (restored, or moved here) would have batches
+that look like earlier ones of a producer that never wrote them.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ BLOCK_SIZE: Final = 1000
 PRODUCER_ID_MAX: Final = 2**63 - 1
 
 
-# JavaScript, and so a console, counts to 2^53.
+# JavaScript, and so the console, counts to 2^53.
 _CLUSTERS: Final = 2**20
 _IDS_OF_A_CLUSTER: Final = 2**32
 

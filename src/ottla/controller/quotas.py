@@ -41,7 +41,7 @@ class QuotaControl:
     def alter_client_quotas(
         self, request: AlterClientQuotasRequest
     ) -> Result[AlterClientQuotasResponse]:
-        """Of one entity all changes are made, or none."""
+        """The changes of one entity are all or nothing."""
         times = Counter(_named(entry) for entry in request.entries)
         records: list[ClientQuotaRecord] = []
         results = []

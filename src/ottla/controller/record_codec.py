@@ -1,7 +1,7 @@
-"""Bytes of metadata records: frame version 1, api key, version, then the body.
+"""Encodes metadata records: frame version 1, API key, version, then the body.
 
-The record has no key. The three leading numbers are unsigned varints; all of ours fit one byte.
-Records come from other nodes, so they are read as carefully as requests.
+The record has no key. The three leading numbers are unsigned varints; all of ours fit in one byte.
+Records come from other nodes, so they are parsed as carefully as requests.
 """
 
 from typing import Final, cast, get_args

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (KIP-554): the passwords of users, as what SCRAM keeps of them."""
+"""AlterUserScramCredentials (KIP-554): user passwords, as SCRAM credentials."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class UserControl:
         initial: Mapping[tuple[str, int], ScramCredential],
         timers: Timers,
     ) -> None:
-        """`initial` are the users of a cluster that has none: somebody has to make the first."""
+        """`initial` are the users for a cluster that has none: someone must create the first."""
         self._image = image
         self._initial = initial
         self._timers = timers
@@ -64,7 +64,7 @@ class UserControl:
     def alter_user_scram_credentials(
         self, request: AlterUserScramCredentialsRequest
     ) -> Result[AlterUserScramCredentialsResponse]:
-        """Of one user all changes are made, or none."""
+        """The changes of one user are all or nothing."""
         changes: dict[str, list[Change]] = {}
         altered: tuple[Change, ...] = (*request.deletions, *request.upsertions)
         for change in altered:

@@ -1,1 +1,1 @@
-"""The consensus core: KRaft as decisions without I/O."""
+"""The consensus core: KRaft without I/O."""

@@ -1,8 +1,8 @@
-"""The control records of the metadata log: who leads, and who votes.
+"""The control records of the metadata log: leader and voters.
 
-Written as Kafka does: a control batch whose keys have the type and whose values have the layouts
+Written like Kafka's: a control batch whose keys have the type and whose values have the layouts
 LeaderChangeMessage v0, KRaftVersionRecord v0 and VotersRecord v0. Kafka reads no other version of
-them, whatever the bodies say of theirs.
+them, whatever version the bodies state.
 """
 
 import struct
@@ -56,7 +56,7 @@ def voters_record(voters: VoterSet) -> tuple[int, bytes]:
 
 
 def control_batch(records: Iterable[tuple[int, bytes]], timestamp_ms: int) -> bytearray:
-    """One batch, without its offset in a log."""
+    """A single batch, without its offset in a log."""
     return build_batch(
         [
             Record(timestamp=timestamp_ms, key=_KEY.pack(0, number), value=value)
@@ -67,7 +67,7 @@ def control_batch(records: Iterable[tuple[int, bytes]], timestamp_ms: int) -> by
 
 
 def voters_in(batch: Buffer, position: int = 0) -> list[tuple[int, VoterSet]]:
-    """The voter sets in the batch at the position, by offset. RecordError for a damaged one."""
+    """The voter sets in the batch at the position, by offset. RecordError for a damaged batch."""
     if not read_header(batch, position).is_control:
         return []
     return [

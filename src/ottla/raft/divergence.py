@@ -1,8 +1,8 @@
-"""Where a follower's log leaves the leader's, seen from both sides (KIP-595, KIP-630).
+"""Where a follower's log diverges from the leader's, seen from both sides (KIP-595, KIP-630).
 
-The leader compares the end that a fetch names with its own log. A follower that is told of a
-divergence truncates its log to the end of the largest epoch that both know, and asks again; each
-round goes back by at least an epoch.
+The leader compares the log end in a fetch with its own log. A follower that is told of a divergence
+truncates its log to the end of the largest epoch that both know, and fetches again; each round goes
+back by at least one epoch.
 """
 
 import enum
@@ -39,7 +39,7 @@ def _is_before_start(log: PendingLog, end: OffsetAndEpoch) -> bool:
 
 
 def truncation_offset(log: PendingLog, diverging: OffsetAndEpoch) -> int:
-    """Where a follower truncates, when the leader's largest common epoch ends at `diverging`."""
+    """Where a follower truncates if the leader's largest common epoch ends at `diverging`."""
     local = log.end_offset_for_epoch(diverging.epoch)
     if local.epoch == diverging.epoch:
         return min(local.offset, diverging.offset)

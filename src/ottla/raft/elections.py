@@ -1,7 +1,8 @@
-"""Elections: asking for votes, granting them, winning and losing.
+"""Elections: requesting votes, granting them, winning and losing.
 
-A replica first asks whether it would win (pre-vote); only then it raises the epoch. A voter grants
-at most one vote in an epoch, and it is in the quorum state, on the disk, before the answer leaves.
+A replica first asks whether it would win (pre-vote), and only then raises the epoch. A voter grants
+at most one vote per epoch, and the vote is in the quorum state, on disk, before the response
+leaves.
 """
 
 from ottla.protocol.errors import ErrorCode
@@ -80,7 +81,7 @@ class Elections:
         else:
             self._quorum.become_follower(state.epoch, state.leader_id, state.leader_endpoints)
 
-    # Asking.
+    # Requesting votes.
 
     def send_due(self) -> None:
         quorum = self._quorum
@@ -107,7 +108,7 @@ class Elections:
         )
 
     def on_vote_response(self, message: Message, request: object, response: VoteResponse) -> None:
-        """After the response's epoch was learned; the state is that in which it was asked."""
+        """Call after the response's epoch was learned; the state is still that of the request."""
         quorum = self._quorum
         state = quorum.state
         assert isinstance(request, VoteRequest)
@@ -143,7 +144,7 @@ class Elections:
         state.election_deadline_ms = self._quorum.now_ms + wait_ms
         state.backs_off = True
 
-    # Granting.
+    # Granting votes.
 
     def handle_vote(self, _: Message, request: VoteRequest) -> Response:
         quorum = self._quorum
@@ -177,9 +178,9 @@ class Elections:
     # The end of an epoch.
 
     def on_ended(self, replica_id: int) -> None:
-        """Its process has ended: it does not lead any more, nor does it vote.
+        """The replica's process has ended: it neither leads nor votes any more.
 
-        It may come back, and then it votes in another election.
+        It may come back, and then votes in another election.
         """
         state = self._quorum.state
         if isinstance(state, Follower) and state.leader_id == replica_id:
@@ -190,7 +191,7 @@ class Elections:
             self._on_answer()
 
     def _on_leader_ended(self, state: Follower) -> None:
-        """The voters that are left stand in turn. Who has tried in vain waits longer each time."""
+        """The remaining voters stand in turn. One that failed before waits longer each time."""
         quorum, config = self._quorum, self._quorum.config
         quorum.reason = f"the process of node {state.leader_id} has ended"
         if quorum.ended_epoch != state.epoch:
@@ -230,7 +231,7 @@ class Elections:
             self._quorum.requests.back_off(message.source, self._quorum.now_ms)
 
     def handle_end_epoch(self, _: Message, request: EndQuorumEpochRequest) -> Response:
-        """The successor that the leader prefers stands at once, the others a little later."""
+        """The leader's preferred successor stands at once, the others slightly later."""
         quorum = self._quorum
         if request.leader_epoch < quorum.epoch:
             return quorum.answer(request, ErrorCode.fenced_leader_epoch)

@@ -1,9 +1,8 @@
-"""The follower's part: fetching records and snapshots, cutting what the leader does not have.
+"""The follower's part: fetching records and snapshots, truncating what the leader does not have.
 
-A fetch says that everything before its offset is on the disk here, so nothing new is fetched while
-something is appended and not yet synced. A disk may take its time; meanwhile a fetch from where the
-synced log ends, whose answer brings nothing, tells either side that the other is alive. One request
-is under way at a time.
+A fetch says that everything before its offset is on disk here, so nothing new is fetched while an
+append is not synced yet. If the disk is slow, a fetch from the end of the synced log, whose
+response is empty, shows each side that the other is alive. Only one request is in flight at a time.
 """
 
 from ottla.protocol.errors import ErrorCode
@@ -32,7 +31,7 @@ class Following:
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
 
-    # Asking.
+    # Requests.
 
     def send_due(self) -> None:
         quorum = self._quorum
@@ -76,7 +75,7 @@ class Following:
         )
 
     def _sign_of_life(self) -> FetchRequest:
-        """It asks for no bytes, by which its answer is known."""
+        """It requests no bytes, which identifies its response."""
         quorum = self._quorum
         offset = quorum.synced_offset
         fetch = self._fetch_request(max_wait_ms=0)
@@ -97,7 +96,7 @@ class Following:
         )
 
     def _look_for_leader(self) -> None:
-        """Any answer to a fetch says who leads."""
+        """Any response to a fetch names the leader."""
         quorum = self._quorum
         if not quorum.requests.is_idle:
             return
@@ -145,7 +144,7 @@ class Following:
     def _leader_answered(
         self, message: Message, epoch: int, response: FetchResponse | FetchSnapshotResponse
     ) -> Follower | None:
-        """The state, when this is a good answer of the leader that is followed."""
+        """The state, if this is a valid response from the leader being followed."""
         quorum = self._quorum
         state = quorum.state
         if (
@@ -175,7 +174,7 @@ class Following:
         quorum.ready.truncate_to = offset
 
     def _append(self, state: Follower, records: bytes) -> None:
-        """Whole batches that continue the log; what does not is left, and fetched again."""
+        """Append whole batches that continue the log; the rest is dropped, and fetched again."""
         quorum = self._quorum
         try:
             for position, header in iterate_headers(records):
@@ -203,7 +202,7 @@ class Following:
         state = self._leader_answered(message, request.current_leader_epoch, response)
         if state is None:
             if isinstance(quorum.state, Follower):
-                quorum.state.download = None  # It may be gone; a fetch tells which to take.
+                quorum.state.download = None  # It may be gone; a fetch tells which one to take.
             return
         download, data = state.download, response.unaligned_records
         assert download is not None

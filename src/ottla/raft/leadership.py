@@ -1,7 +1,7 @@
-"""The leader's part: its epoch's first record, answers to fetches, the high watermark, resigning.
+"""The leader's part: first record of the epoch, fetch responses, high watermark, resigning.
 
-A leader commits by counting only from the LeaderChange record on with which its epoch begins; what
-older epochs left is committed with it. It resigns when no majority has fetched for a while.
+A leader commits by counting replicas only from its epoch's LeaderChange record on; what older
+epochs left is committed along with it. It resigns when no majority has fetched for a while.
 """
 
 from ottla.protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ from ottla.raft.states import Ballot, Leader, Progress
 from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.batch import assign, read_header
 
-_OBSERVER_KEPT_MS = 300_000  # An observer that has not fetched for so long is forgotten.
+_OBSERVER_KEPT_MS = 300_000  # An observer that has not fetched for this long is forgotten.
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Leadership:
         self.append(control_batch(records, quorum.now_ms))
 
     def append(self, batch: bytearray) -> int:
-        """The offset after the batch, which gets its offset and epoch here."""
+        """Returns the offset after the batch, which gets its offset and epoch here."""
         quorum = self._quorum
         assert self.state is not None
         assign(batch, 0, quorum.log.end_offset, quorum.epoch)
@@ -76,7 +76,7 @@ class Leadership:
         return end_offset
 
     def append_voters(self, voters: VoterSet) -> int:
-        """A new voter has not been heard as one, so the time to hear a majority begins anew."""
+        """A new voter has not been heard from, so the time to hear from a majority starts over."""
         state = self.state
         assert state is not None
         self._await_majority(state)
@@ -138,12 +138,12 @@ class Leadership:
                 self._await_majority(state)
 
     def _await_majority(self, state: Leader) -> None:
-        """From now on."""
+        """Restart the deadline."""
         quorum = self._quorum
         state.heard_from.clear()
         state.check_quorum_deadline_ms = quorum.now_ms + quorum.config.check_quorum_timeout_ms
 
-    # Calling on voters that do not fetch.
+    # Contacting voters that do not fetch.
 
     def send_due(self) -> None:
         state, quorum = self.state, self._quorum
@@ -179,7 +179,7 @@ class Leadership:
     # Fetches.
 
     def refusal(self, epoch: int) -> ErrorCode | None:
-        """Of a request that only the leader of the epoch answers."""
+        """The error for a request that only the epoch's leader answers; None if this leads it."""
         if epoch < self._quorum.epoch:
             return ErrorCode.fenced_leader_epoch
         if epoch > self._quorum.epoch:
@@ -214,7 +214,7 @@ class Leadership:
         self._parked[parked.request.replica] = parked
 
     def answer_parked(self) -> None:
-        """Fetches that have something to fetch, or a higher high watermark, or waited enough."""
+        """Answer fetches that have records or a higher high watermark to fetch, or are due."""
         quorum = self._quorum
         response: Response
         for key, parked in list(self._parked.items()):
@@ -323,5 +323,5 @@ class Leadership:
             quorum.commit_to(offset)
 
     def has_committed(self, offset: int | None) -> bool:
-        """Whether a record at the offset is committed; None is one that never was needed."""
+        """Whether a record at the offset is committed; None means that no record was needed."""
         return offset is None or offset < self._quorum.high_watermark

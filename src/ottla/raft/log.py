@@ -1,7 +1,7 @@
-"""How the core sees the log: offsets and epochs, never bytes.
+"""The log as the core sees it: offsets and epochs, never bytes.
 
-An epoch's records lie together and epochs rise along the log, so an offset and the epoch of the
-record before it name everything before that offset (the log matching property).
+An epoch's records are contiguous and epochs increase along the log, so an offset and the epoch of
+the record before it identify everything before that offset (the log matching property).
 """
 
 from typing import NamedTuple, Protocol
@@ -18,7 +18,7 @@ class OffsetAndEpoch(NamedTuple):
 
 
 class ReplicatedLog(Protocol):
-    """Reflects what every earlier `Ready` asked for, synced or not."""
+    """Reflects what every earlier `Ready` requested, synced or not."""
 
     # Invariant: start_offset <= end_offset; what is before start_offset is in a snapshot.
 
@@ -29,22 +29,22 @@ class ReplicatedLog(Protocol):
     def end_offset(self) -> int: ...
 
     def epoch_of(self, offset: int) -> int:
-        """Of the record; from `start_offset - 1`, which a snapshot covers, on. 0 for offset -1."""
+        """The epoch of the record at `offset`, at least `start_offset - 1`; 0 for offset -1."""
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """The largest epoch in the log that is not above `epoch`, and the offset after its last
-        record. Without one: the start offset and the epoch of the record before it.
+        """The largest epoch in the log not above `epoch`, and the offset after its last record.
+        If there is none: the start offset and the epoch of the record before it.
         """
 
     @property
     def latest_snapshot_id(self) -> OffsetAndEpoch | None: ...
 
     def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
-        """In bytes; None when there is no such snapshot, or not any more."""
+        """In bytes; None if the snapshot does not exist, or no longer."""
 
 
 class PendingLog:
-    """The log as it will be when the Ready that is being put together has been acted on."""
+    """The log as it will be once the Ready being built has been acted on."""
 
     def __init__(self, log: ReplicatedLog) -> None:
         self._log = log
@@ -67,7 +67,7 @@ class PendingLog:
         return self._log.snapshot_size(snapshot_id)
 
     def epoch_before(self, offset: int) -> int:
-        """Of the record before an offset of the log."""
+        """The epoch of the record before an offset of the log."""
         return self.last_epoch if offset == self.end_offset else self._log.epoch_of(offset - 1)
 
     def epoch_before_start(self) -> int:
@@ -92,5 +92,5 @@ class PendingLog:
         self.end_offset, self.last_epoch = end
 
     def settle(self) -> None:
-        """The Ready was acted on: both views are the same again."""
+        """The Ready was acted on: both views are equal again."""
         assert self._log.end_offset == self.end_offset, "a Ready was not acted on"

@@ -1,8 +1,8 @@
-"""What replicas say to each other: the fields of the wire messages, of one partition each.
+"""The messages between replicas: the fields of the wire messages, for one partition each.
 
 Vote v2, BeginQuorumEpoch v1, EndQuorumEpoch v1, Fetch v18, FetchSnapshot v1, AddRaftVoter v1,
-RemoveRaftVoter v0, UpdateRaftVoter v0. Names are those of the wire, except that an id and its
-directory id are one `ReplicaKey`.
+RemoveRaftVoter v0, UpdateRaftVoter v0. The names are those of the wire, except that an id and its
+directory id form one `ReplicaKey`.
 """
 
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from ottla.protocol.errors import ErrorCode
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.voters import Endpoint, ReplicaKey
 
-NOBODY = -1  # As a leader id: not known. As a source: not a replica.
+NOBODY = -1  # As a leader id: unknown. As a source: not a replica.
 
 
 class VoteRequest(NamedTuple):
     cluster_id: str | None
-    voter: ReplicaKey  # Who is asked.
-    replica: ReplicaKey  # Who asks.
+    voter: ReplicaKey  # The receiver.
+    replica: ReplicaKey  # The sender.
     replica_epoch: int  # The epoch of the election; with `pre_vote`, the one before it.
     last_offset_epoch: int
-    last_offset: int  # The log end offset of who asks.
+    last_offset: int  # The sender's log end offset.
     pre_vote: bool
 
 
@@ -29,7 +29,7 @@ class VoteResponse(NamedTuple):
     leader_id: int
     leader_epoch: int
     vote_granted: bool = False
-    node_endpoints: tuple[Endpoint, ...] = ()  # Of the leader, here and below.
+    node_endpoints: tuple[Endpoint, ...] = ()  # The leader's, here and below.
 
 
 class BeginQuorumEpochRequest(NamedTuple):
@@ -51,7 +51,7 @@ class EndQuorumEpochRequest(NamedTuple):
     cluster_id: str | None
     leader_id: int
     leader_epoch: int
-    preferred_candidates: tuple[ReplicaKey, ...]  # The one with the longest log first.
+    preferred_candidates: tuple[ReplicaKey, ...]  # Longest log first.
     leader_endpoints: tuple[Endpoint, ...]
 
 
@@ -68,13 +68,13 @@ class FetchRequest(NamedTuple):
     current_leader_epoch: int
     fetch_offset: int  # Everything before it is on the follower's disk.
     last_fetched_epoch: int
-    high_watermark: int  # What the follower knows (KIP-1166); a higher one is told at once.
+    high_watermark: int  # As known to the follower (KIP-1166); a higher one is sent at once.
     max_wait_ms: int
     max_bytes: int
 
 
 class LogRange(NamedTuple):
-    """Whole batches from an offset on, at least one; read by the driver when it sends."""
+    """Whole batches from an offset on, at least one; the driver reads them when it sends."""
 
     start_offset: int
     end_offset: int
@@ -89,7 +89,7 @@ class FetchResponse(NamedTuple):
     log_start_offset: int = -1
     diverging_epoch: OffsetAndEpoch | None = None
     snapshot_id: OffsetAndEpoch | None = None  # To be fetched instead.
-    records: bytes | LogRange = b""  # Bytes when it arrives.
+    records: bytes | LogRange = b""  # Bytes on arrival.
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
@@ -103,7 +103,7 @@ class FetchSnapshotRequest(NamedTuple):
 
 
 class SnapshotRange(NamedTuple):
-    """Bytes of a snapshot, read by the driver when it sends."""
+    """Bytes of a snapshot; the driver reads them when it sends."""
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -117,7 +117,7 @@ class FetchSnapshotResponse(NamedTuple):
     snapshot_id: OffsetAndEpoch | None = None
     size: int = 0  # Of the whole snapshot.
     position: int = 0
-    unaligned_records: bytes | SnapshotRange = b""  # Bytes when it arrives.
+    unaligned_records: bytes | SnapshotRange = b""  # Bytes on arrival.
     node_endpoints: tuple[Endpoint, ...] = ()
 
 
@@ -181,10 +181,10 @@ Response = ReplicaResponse | VoterChangeResponse
 
 
 class Message(NamedTuple):
-    """A request or a response on its way.
+    """A request or a response in transit.
 
-    A response has the correlation id of its request. It must not reach a later life of the process
-    that asked: a connection, which ends with the process, takes care of that.
+    A response has the correlation id of its request. It must not reach a later incarnation of the
+    requesting process: the connection, which ends with the process, ensures that.
     """
 
     source: int  # A node id, or NOBODY.
@@ -194,7 +194,7 @@ class Message(NamedTuple):
 
 
 def sender_of(request: Request) -> int:
-    """The replica that sent it, as far as it says so and goes on after it."""
+    """The sending replica, if the request names it and it keeps running afterwards."""
     if isinstance(request, VoteRequest | FetchRequest | FetchSnapshotRequest):
         return request.replica.id
     return request.leader_id if isinstance(request, BeginQuorumEpochRequest) else NOBODY

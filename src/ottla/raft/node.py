@@ -2,11 +2,11 @@
 
     tick(now_ms)           time has passed; call it at `next_deadline_ms`, and before other calls
     step(message)          a request or a response of a peer has arrived
-    append(batch)          the leader has something to say
-    on_synced(offset)      the log is on the disk up to here
-    take_ready()           after every call; acted on before the next one
+    append(batch)          the leader appends
+    on_synced(offset)      the log is on disk up to this offset
+    take_ready()           after every call; act on it before the next one
 
-There is no clock, no file, no socket and no randomness inside: equal calls give equal results.
+There is no clock, file, socket or randomness inside: equal calls give equal results.
 """
 
 from collections.abc import Callable
@@ -45,9 +45,9 @@ from ottla.raft.voters import Endpoint, VoterHistory, VoterSet
 
 
 class RaftNode:
-    """`voters` holds the voter sets of the latest snapshot and of the log after it.
+    """`voters` contains the voter sets of the latest snapshot and of the log after it.
 
-    What is before `committed_offset` is known to be committed and is in the log.
+    Everything before `committed_offset` is known to be committed and is in the log.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class RaftNode:
             FetchSnapshotResponse: self._following.on_fetch_snapshot_response,
         }
 
-    # What it knows.
+    # Accessors.
 
     @property
     def state(self) -> State:
-        """To look at."""
+        """For inspection."""
         return self._quorum.state
 
     @property
@@ -107,7 +107,7 @@ class RaftNode:
 
     @property
     def voters(self) -> VoterHistory:
-        """To look at; a snapshot begins with `voters.at(its offset)`."""
+        """For inspection; a snapshot begins with `voters.at(its offset)`."""
         return self._quorum.voters
 
     @property
@@ -119,7 +119,7 @@ class RaftNode:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When to call `tick` at the latest; it changes with every call."""
+        """When to call `tick` at the latest; changes with every call."""
         deadlines = [
             *self._quorum.requests.deadlines_ms(),
             *self._leadership.deadlines_ms(),
@@ -146,7 +146,7 @@ class RaftNode:
         self._go_on()
 
     def step(self, message: Message) -> None:
-        """Whatever does not fit the state is ignored or refused."""
+        """Ignores or rejects whatever does not fit the state."""
         quorum = self._quorum
         quorum.log.settle()
         body: Any = message.body
@@ -162,7 +162,7 @@ class RaftNode:
         self._go_on()
 
     def append(self, batch: bytearray) -> int:
-        """Append a batch as the leader; the offset after it. ApiError when another node leads."""
+        """Append a batch as the leader; returns the offset after it. ApiError unless it leads."""
         self._quorum.log.settle()
         if self._leadership.state is None:
             raise ApiError(ErrorCode.not_leader_or_follower, "another node leads the quorum")
@@ -171,16 +171,16 @@ class RaftNode:
         return end_offset
 
     def resign(self) -> None:
-        """Stop leading, for example before a shutdown; nothing happens if it does not lead."""
+        """Stop leading, for example before a shutdown; does nothing if it does not lead."""
         self._quorum.log.settle()
         if self._leadership.state is not None:
             self._leadership.resign("it was told to")
         self._go_on()
 
     def on_synced(self, offset: int) -> None:
-        """A crash keeps everything before the offset.
+        """Everything before the offset survives a crash.
 
-        Only a sync that began after the last truncation counts: an older one may have saved what
+        Only a sync that began after the last truncation counts: an earlier one may have synced what
         was then truncated.
         """
         quorum = self._quorum
@@ -190,7 +190,7 @@ class RaftNode:
         self._go_on()
 
     def on_snapshot_installed(self, snapshot_id: OffsetAndEpoch, voters: VoterSet) -> None:
-        """It replaces the log; `voters` are those that it holds."""
+        """The snapshot replaces the log; `voters` is its voter set."""
         self._following.on_snapshot_installed(snapshot_id, voters)
         self._quorum.log.settle()
         self._go_on()
@@ -198,9 +198,9 @@ class RaftNode:
     def on_request_failed(
         self, destination: int, correlation_id: int, *, refused: bool = False
     ) -> None:
-        """No answer will come; without this call the request's timeout finds out.
+        """No response will come; without this call the request times out.
 
-        `refused`: nobody listens at the address, so the replica's process has ended.
+        `refused`: nothing listens at the address, so the replica's process has ended.
         """
         quorum = self._quorum
         quorum.log.settle()
@@ -221,7 +221,7 @@ class RaftNode:
         if request is None or handle is None:
             return
         epoch = quorum.epoch
-        # Who grants a vote does not hold to the leader that it names.
+        # A voter that grants a vote no longer follows the leader that it names.
         granted = isinstance(response, VoteResponse) and response.vote_granted
         leader_id = NOBODY if granted else response.leader_id
         quorum.learn(leader_id, response.leader_epoch, response.node_endpoints)
@@ -229,7 +229,7 @@ class RaftNode:
             handle(message, request, response)
 
     def _go_on(self) -> None:
-        """Whatever the call has made possible."""
+        """Do whatever the call has made possible."""
         self._leadership.advance_high_watermark()
         self._voter_changes.advance()
         self._leadership.answer_parked()

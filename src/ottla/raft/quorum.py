@@ -1,7 +1,7 @@
 """The state of this replica: its transitions, and what the parts of the core share.
 
 Every transition goes through `_become`, which checks it, puts the quorum state that must be saved
-into the Ready and forgets the requests of the state before.
+into the Ready and drops the requests of the previous state.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from ottla.raft.states import (
 )
 from ottla.raft.voters import Endpoint, ReplicaKey, VoterHistory
 
-Random = Callable[[int], int]  # A number from 0 to its argument, which it never reaches.
+Random = Callable[[int], int]  # A number from 0 up to its argument, exclusive.
 
 _REPLICA_RESPONSES: dict[type, type] = {
     VoteRequest: VoteResponse,
@@ -71,7 +71,7 @@ class Identity:
     cluster_id: str
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...] = ()
-    bootstrap: tuple[int, ...] = ()  # Whom to ask for the leader, besides the voters.
+    bootstrap: tuple[int, ...] = ()  # Nodes to ask for the leader, besides the voters.
 
 
 class Quorum:
@@ -99,14 +99,14 @@ class Quorum:
             timeout_ms=config.request_timeout_ms, retry_backoff_ms=config.retry_backoff_ms
         )
         snapshot_id = log.latest_snapshot_id
-        # Invariant: never falls; what is before it is in the log or in a snapshot, or on its way.
+        # Invariant: never decreases; what is before it is in the log or a snapshot, or on its way.
         self.high_watermark = max(
             log.start_offset, snapshot_id.offset if snapshot_id else 0, committed_offset
         )
         self.synced_offset = log.end_offset  # Invariant: <= log.end_offset.
-        # While a snapshot replaces the log nothing is fetched and no election is begun.
+        # While a snapshot replaces the log, nothing is fetched and no election starts.
         self.installing: OffsetAndEpoch | None = None
-        self.reason = ""  # Why this replica left the leader that it had, or stopped leading.
+        self.reason = ""  # Why this replica left its leader, or stopped leading.
         # The epoch whose leader's process was last found to have ended, and how often.
         self.ended_epoch, self.ended_count = -1, 0
         self._saved = saved
@@ -122,11 +122,11 @@ class Quorum:
 
     @property
     def can_stand(self) -> bool:
-        """Voters can, and who was one until a change that is not known to be committed.
+        """True for voters, and for former voters whose removal is not known to be committed.
 
-        KRaft asks only for the first. But when the leader of two voters removes itself and fails
-        before the record is committed, the one that is left lacks the longer log, and nobody could
-        be elected (chapter 4.2.2 of Ongaro's dissertation).
+        KRaft allows only the first. But if the leader of two voters removes itself and fails before
+        the record is committed, the remaining voter has the shorter log, and no one could be
+        elected (chapter 4.2.2 of Ongaro's dissertation).
         """
         possible = self.voters.possible(self.high_watermark)
         return any(self.local in voters for voters in possible)
@@ -146,7 +146,7 @@ class Quorum:
         voter = self.voters.latest.voter(node_id)
         return voter.endpoints if voter else ()
 
-    # Talking.
+    # Messages.
 
     def request(self, destination: int, body: ReplicaRequest) -> None:
         correlation_id = self.requests.send(destination, body, self.now_ms)
@@ -158,7 +158,7 @@ class Quorum:
     def answer(
         self, request: Request, error_code: ErrorCode = ErrorCode.none, message: str | None = None
     ) -> Response:
-        """The response that says no more than an error and who leads."""
+        """A response with only an error and the leader."""
         response: Response
         client = _CLIENT_RESPONSES.get(type(request))
         if client is not None:
@@ -172,10 +172,10 @@ class Quorum:
             )
         return response
 
-    # Learning.
+    # Learning from peers.
 
     def learn(self, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...]) -> None:
-        """A peer says who leads, or only that there is a higher epoch."""
+        """A peer names the leader, or only a higher epoch."""
         is_other = leader_id not in (NOBODY, self.local.id)
         if epoch > self.epoch:
             self.reason = f"another node has seen epoch {epoch}"
@@ -193,7 +193,7 @@ class Quorum:
         return isinstance(state, Candidate | Prospective) and state.leader_id is None
 
     def is_asked(self, voter: ReplicaKey) -> bool:
-        """Whether a request for this voter has come to the right node and disk."""
+        """Whether a request for this voter has reached the right node and disk."""
         return voter.id == self.local.id and voter.directory_id in (None, self.local.directory_id)
 
     def commit_to(self, offset: int) -> None:
@@ -323,7 +323,7 @@ class Quorum:
         epoch, leader_id = saved.leader_epoch, saved.leader_id
         deadline_ms = self._election_deadline_ms()
         if leader_id == self.local.id:
-            # What it served in this epoch may be lost here, so it cannot go on in it.
+            # This disk may have lost what it served in this epoch, so it cannot resume the epoch.
             return Resigned(
                 epoch=epoch,
                 leader_id=leader_id,

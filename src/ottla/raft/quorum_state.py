@@ -1,7 +1,7 @@
-"""The file `quorum-state`: what a replica must not forget about elections.
+"""The `quorum-state` file: what a replica must not forget about elections.
 
-Kafka's format, JSON of version 1; version 0, which also has the voters, is read. A checksum is
-added, which Kafka ignores: a vote or an epoch that is not what was saved elects two leaders.
+Kafka's format, JSON of version 1; version 0, which also has the voters, can be read. A checksum is
+added, which Kafka ignores: a vote or an epoch that differs from what was saved elects two leaders.
 """
 
 import base64
@@ -22,7 +22,7 @@ _CHECKSUM = "crc32c"
 class QuorumState:
     leader_epoch: int = 0
     leader_id: int | None = None
-    voted: ReplicaKey | None = None  # At most one in an epoch, for ever.
+    voted: ReplicaKey | None = None  # At most one per epoch, ever.
 
     def to_json(self) -> str:
         voted = self.voted or ReplicaKey(_NOBODY)
@@ -37,7 +37,7 @@ class QuorumState:
 
     @classmethod
     def from_json(cls, text: str) -> "QuorumState":
-        """Raises ValueError with what is wrong."""
+        """Raises ValueError with the problem."""
         try:
             content = json.loads(text)
             checksum = content.pop(_CHECKSUM, None)

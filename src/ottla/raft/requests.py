@@ -1,4 +1,4 @@
-"""Requests to other replicas: one at a time to each, with a timeout and a pause after a failure."""
+"""Requests to other replicas: one at a time to each, with a timeout and a pause after failures."""
 
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.messages import ReplicaRequest
@@ -27,11 +27,11 @@ class Requests:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is under way, and nothing has just failed."""
+        """Nothing is in flight, and nothing has just failed."""
         return not self._in_flight and not self._blocked_until_ms
 
     def send(self, destination: int, request: ReplicaRequest, now_ms: int) -> int:
-        """The correlation id to send it with."""
+        """Returns the correlation id to send it with."""
         assert self.can_send(destination, now_ms)
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
@@ -39,7 +39,7 @@ class Requests:
         return correlation_id
 
     def take(self, destination: int, correlation_id: int) -> ReplicaRequest | None:
-        """The request that is answered; None when nobody waits for this answer any more."""
+        """The request being answered; None if this response is no longer expected."""
         waiting = self._in_flight.get(destination)
         if waiting is None or waiting.correlation_id != correlation_id:
             return None
@@ -59,7 +59,7 @@ class Requests:
                 del self._blocked_until_ms[destination]
 
     def forget_all(self) -> None:
-        """The replica changed its state: no answer to what it asked before counts."""
+        """The replica changed its state: responses to earlier requests no longer count."""
         self._in_flight.clear()
         self._blocked_until_ms.clear()
 

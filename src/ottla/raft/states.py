@@ -65,14 +65,14 @@ def is_legal(before: Role, after: Role) -> bool:
 
 @dataclass(slots=True)
 class Ballot:
-    """The answers of one election. The voter set cannot change while it lasts."""
+    """The votes of one election. The voter set cannot change while it lasts."""
 
     voters: VoterSet
     granted: set[int] = field(default_factory=set)
     rejected: set[int] = field(default_factory=set)
 
     def record(self, voter_id: int, granted: bool) -> None:
-        """The first answer of a voter stands."""
+        """A voter's first answer counts."""
         if self.voters.voter(voter_id) is not None and not self.has_answered(voter_id):
             (self.granted if granted else self.rejected).add(voter_id)
 
@@ -93,7 +93,7 @@ class Unattached:
     role: ClassVar = Role.UNATTACHED
     epoch: int
     election_deadline_ms: int
-    leader_id: int | None = None  # Known to lead this epoch, but not where it is.
+    leader_id: int | None = None  # Known to lead this epoch, but with unknown address.
     voted: ReplicaKey | None = None
 
 
@@ -103,7 +103,7 @@ class Prospective:
     epoch: int
     election_deadline_ms: int
     ballot: Ballot
-    leader_id: int | None = None  # Whom it followed in this epoch.
+    leader_id: int | None = None  # The leader it followed in this epoch.
     leader_endpoints: tuple[Endpoint, ...] = ()
     voted: ReplicaKey | None = None
     elections_lost: int = 0  # In a row.
@@ -114,7 +114,7 @@ class Candidate:
     role: ClassVar = Role.CANDIDATE
     leader_id: ClassVar[None] = None
     epoch: int
-    election_deadline_ms: int  # Nearer once the election is lost.
+    election_deadline_ms: int  # Earlier once the election is lost.
     ballot: Ballot
     voted: ReplicaKey  # Itself.
     elections_lost: int = 0
@@ -123,12 +123,12 @@ class Candidate:
 
 @dataclass(slots=True)
 class Progress:
-    """What a leader knows of a replica that fetches, voter or observer."""
+    """What a leader knows about a fetching replica, voter or observer."""
 
     fetch_offset: int  # Everything before it is on the replica's disk.
     last_fetch_ms: int
-    end_offset_at_fetch: int  # The leader's log end offset then.
-    caught_up: bool = False  # It had all that was there when it fetched, or the time before.
+    end_offset_at_fetch: int  # The leader's log end offset at that time.
+    caught_up: bool = False  # It had everything as of its last fetch or the one before.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class Leader:
     epoch: int
     leader_id: int
     voted: ReplicaKey | None
-    epoch_start_offset: int  # Of the LeaderChange record; only what is after it is counted.
+    epoch_start_offset: int  # Of the LeaderChange record; only offsets after it are counted.
     check_quorum_deadline_ms: int
     begin_epoch_deadline_ms: int
     progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
@@ -159,9 +159,9 @@ class Follower:
     leader_endpoints: tuple[Endpoint, ...]
     fetch_deadline_ms: int
     voted: ReplicaKey | None = None
-    has_fetched: bool = False  # From this leader, and it has not ended its epoch.
-    has_ended: bool = False  # The leader has said that it ends its epoch, or its process has.
-    sign_of_life_ms: int = 0  # When to fetch although the disk is not ready.
+    has_fetched: bool = False  # From this leader, which has not ended its epoch.
+    has_ended: bool = False  # The leader has ended its epoch, or its process has ended.
+    sign_of_life_ms: int = 0  # When to fetch even if the disk is not ready.
     download: Download | None = None
 
 

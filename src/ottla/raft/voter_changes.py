@@ -1,10 +1,11 @@
 """Changes of the voter set, one at a time (KIP-853).
 
-A change is a VotersRecord, in force as soon as it is in the leader's log, and answered when it is
-committed. The next one waits for that, so that any majority before and any after have a voter in
-common. A leader that removes itself leads until the record is committed, without counting itself.
+A change is a VotersRecord, which takes effect as soon as it is in the leader's log, and is answered
+once committed. The next change waits for that, so that any majority before and any after have a
+voter in common. A leader that removes itself leads until the record is committed, without counting
+itself.
 
-Left out: Kafka asks the new voter for its versions before it adds it; here the driver may.
+Omitted: Kafka asks the new voter for its versions before it adds it; here the driver may.
 """
 
 from ottla.protocol.errors import ErrorCode
@@ -127,7 +128,7 @@ class VoterChanges:
     # Progress.
 
     def advance(self) -> None:
-        """Add the voter that has caught up; answer what is committed, lost or late."""
+        """Add a voter that has caught up; answer what is committed, lost or overdue."""
         state, change = self._leadership.state, self._change
         if change is not None:
             if state is None or state.epoch != change.epoch:

@@ -1,10 +1,11 @@
-"""Who votes: the voter set, and how it changed along the log (KIP-853).
+"""The voter set, and its changes along the log (KIP-853).
 
-A replica is named by its node id and the id of its log directory, so that a node that lost its disk
-is not taken for the voter that it was. A voter without a directory id matches any directory.
+A replica is identified by its node id and the id of its log directory, so that a node that lost its
+disk is not mistaken for the voter that it was. A voter without a directory id matches any
+directory.
 
-A voter set is in force from the moment that its record is in the log, committed or not; cutting the
-record off brings the set before it back.
+A voter set takes effect as soon as its record is in the log, committed or not; truncating the
+record restores the previous set.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +41,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """Immutable. Invariant: each node id is in it once."""
+    """Immutable. Invariant: each node id occurs once."""
 
     voters: tuple[Voter, ...] = ()
 
@@ -71,7 +72,7 @@ class VoterSet:
         return [voter.key for voter in self.voters if voter.key.id != node_id]
 
     def with_voter(self, added: Voter) -> "VoterSet":
-        """With one more voter, or with another version of one that is in the set."""
+        """With one more voter, or with another version of an existing one."""
         return VoterSet.of((*self._without(added.key.id), added))
 
     def without_voter(self, key: ReplicaKey) -> "VoterSet":
@@ -85,13 +86,13 @@ class VoterSet:
 class VoterHistory:
     """The voter sets of a log, by the offset of their records.
 
-    `initial` is what the node was configured with. It is in force until the log or a snapshot says
-    otherwise, and has no offset.
+    `initial` is the configured set. It applies until the log or a snapshot says otherwise, and has
+    no offset.
     """
 
     def __init__(self, initial: VoterSet) -> None:
         self._initial = initial
-        self._sets: list[tuple[int, VoterSet]] = []  # Invariant: offsets rise.
+        self._sets: list[tuple[int, VoterSet]] = []  # Invariant: offsets increase.
 
     @property
     def latest(self) -> VoterSet:
@@ -99,16 +100,16 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> int | None:
-        """Of the record of the latest set; None when no record says who votes."""
+        """The offset of the latest set's record; None if there is no such record."""
         return self._sets[-1][0] if self._sets else None
 
     def at(self, end_offset: int) -> VoterSet:
-        """The set that a snapshot of everything before `end_offset` holds."""
+        """The set for a snapshot of everything before `end_offset`."""
         before = [voters for offset, voters in self._sets if offset < end_offset]
         return before[-1] if before else self._initial
 
     def possible(self, high_watermark: int) -> list[VoterSet]:
-        """The sets that are in force or that a truncation can bring back, the latest first."""
+        """The sets in effect or that a truncation can restore, the latest first."""
         found = []
         for offset, voters in reversed(self._sets):
             found.append(voters)
@@ -124,7 +125,7 @@ class VoterHistory:
         self._sets = [entry for entry in self._sets if entry[0] < end_offset]
 
     def start_from_snapshot(self, end_offset: int, voters: VoterSet) -> None:
-        """The log is gone; a snapshot of everything before `end_offset` replaced it."""
+        """A snapshot of everything before `end_offset` has replaced the log."""
         self._sets = [(end_offset - 1, voters)]
 
     def forget_before(self, offset: int) -> None:

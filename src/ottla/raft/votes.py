@@ -1,4 +1,4 @@
-"""Whom a voter grants its vote."""
+"""Whether a voter grants its vote."""
 
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.states import Candidate, Follower, Leader, Resigned, State
@@ -6,12 +6,12 @@ from ottla.raft.voters import ReplicaKey
 
 
 def is_up_to_date(candidate: OffsetAndEpoch, local: OffsetAndEpoch) -> bool:
-    """Whether the candidate's log has all that this one has of what may be committed."""
+    """Whether the candidate's log has everything in this one that may be committed."""
     return (candidate.epoch, candidate.offset) >= (local.epoch, local.offset)
 
 
 def grants_pre_vote(state: State, *, up_to_date: bool) -> bool:
-    """Would this voter vote, if asked in earnest? Nothing is promised (KIP-996)."""
+    """Whether this voter would vote in a real election. A promise of nothing (KIP-996)."""
     if isinstance(state, Leader):
         return False
     if isinstance(state, Follower) and state.has_fetched:
@@ -20,7 +20,7 @@ def grants_pre_vote(state: State, *, up_to_date: bool) -> bool:
 
 
 def grants_vote(state: State, candidate: ReplicaKey, *, up_to_date: bool) -> bool:
-    """The state is of the epoch of the election."""
+    """The state must belong to the epoch of the election."""
     if isinstance(state, Candidate | Follower | Leader | Resigned) or state.leader_id is not None:
         return False
     if state.voted is not None:

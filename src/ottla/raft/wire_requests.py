@@ -1,6 +1,6 @@
-"""Requests of the quorum to the entities of the protocol and back.
+"""Converts the quorum's requests to protocol entities and back.
 
-Only one partition is ever spoken of, that of the metadata. What speaks of none, or of another, is a
+Only one partition ever occurs, that of the metadata. A message about none, or about another, is a
 ProtocolError.
 """
 
@@ -42,7 +42,7 @@ METADATA_PARTITION: Final = i32(0)
 
 
 def request_to_wire(request: Request) -> object:
-    """The entity, of the version that `messages` names."""
+    """The entity, in the version that `messages` names."""
     return _TO_WIRE[type(request)](request)
 
 
@@ -51,7 +51,7 @@ def request_from_wire(entity: object) -> Request:
 
 
 def metadata_partition(topics: Sequence[Any]) -> Any:
-    """The part about the one partition that the quorum has; messages name its fields variously."""
+    """The part about the quorum's only partition; the messages name its fields differently."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         raise ProtocolError("not about one partition, which is all that the quorum has")
     (topic,) = topics
