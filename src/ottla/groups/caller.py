@@ -1,4 +1,4 @@
-"""Who sent a request, and in which version."""
+"""The sender of a request, and the request's version."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ def _everything(_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    api_version: int  # As the client sent it; the request itself is of the newest version.
+    api_version: int  # As sent by the client; the request itself has the newest version.
     client_id: str
     client_host: str
-    # Topics that a regular expression stands for are those that whoever asks may describe.
+    # A regular expression matches only topics that the caller may describe.
     may_describe: Callable[[str], bool] = _everything

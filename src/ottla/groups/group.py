@@ -1,4 +1,4 @@
-"""What every kind of group can say, whatever protocol its members speak."""
+"""The interface of every type of group, whatever protocol its members use."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,11 +11,11 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """The group has no members."""
+        """Whether the group has no members."""
 
     @property
     def state_name(self) -> str:
-        """As ListGroups and DescribeGroups show it."""
+        """As shown by ListGroups and DescribeGroups."""
 
     @property
     def type_name(self) -> str: ...
@@ -33,7 +33,7 @@ class Group(Protocol):
         transactional: bool,
         api_version: int,
     ) -> None:
-        """The member may commit offsets in this generation or member epoch."""
+        """Raise ApiError unless the member may commit in this generation or member epoch."""
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
@@ -42,10 +42,10 @@ class Group(Protocol):
     def validate_delete(self) -> None: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """True also when it cannot be known: the offsets of the topic must not go."""
+        """Also True if unknown: the offsets of the topic must not be deleted."""
 
     def offset_retention_start_ms(self, commit_timestamp_ms: int) -> int | None:
-        """When the retention of an offset began (KIP-211), None while it must not expire."""
+        """When the retention of an offset began (KIP-211); None while it must not expire."""
 
     def tombstones(self) -> Iterable[Record]:
         """The records that remove the group."""

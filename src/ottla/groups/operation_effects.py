@@ -1,4 +1,4 @@
-"""What an operation brings about, gathered while it runs."""
+"""The effects of an operation, collected while it runs."""
 
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ class Effects:
         self.completions: list[Completion[Any]] = []
 
     def answer(self, deferred: Deferred[R], response: R) -> None:
-        """The reply that was parked leaves when the records of this operation are committed."""
+        """Send the parked reply once the records of this operation are committed."""
         self.completions.append(Completion(deferred, response))
 
     def result(self, response: R | Deferred[R]) -> Result[R]:

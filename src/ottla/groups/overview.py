@@ -1,4 +1,4 @@
-"""Groups as an operator counts them. Changes nothing, so that another thread may look."""
+"""A summary of groups for operators. Read-only, so that another thread may call it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class GroupOverview(NamedTuple):
     type_name: str
     state_name: str
     members_count: int
-    generation: int  # It grows with each rebalance.
+    generation: int  # Increases with each rebalance.
 
 
 def overview(state: CoordinatorState) -> Iterator[GroupOverview]:

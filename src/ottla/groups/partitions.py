@@ -1,4 +1,4 @@
-"""Sets of partitions, named by topic id, as assignments are made of them."""
+"""Sets of partitions, identified by topic id, that make up assignments."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -18,7 +18,7 @@ NOTHING: Assignment = frozenset()
 
 
 def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assignment:
-    """A topic without an id names nothing."""
+    """Skips topics without an id."""
     found: set[TopicIdPartition] = set()
     for topic_id, partitions in topics:
         if topic_id is not None:
@@ -27,7 +27,7 @@ def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assign
 
 
 def by_topic(assignment: Assignment) -> Mapping[UUID, tuple[int, ...]]:
-    """Topics and the partitions of each in ascending order."""
+    """Topics with their partitions, sorted."""
     topics: dict[UUID, list[int]] = {}
     last: UUID | None = None
     for topic_id, partition in sorted(assignment):

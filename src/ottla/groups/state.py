@@ -1,4 +1,4 @@
-"""Everything that the coordinator of one partition of `__consumer_offsets` knows.
+"""The complete state of the coordinator of one partition of `__consumer_offsets`.
 
     offsets, classic_records,           replicated: changed by replay only
     consumer_groups, share_groups,
@@ -7,8 +7,8 @@
     classic_groups, topics_seen,        volatile: changed by operations, gone with the machine,
     expressions_seen_ms, timers         never seen by another coordinator
 
-A classic group is in `classic_groups` from the moment that anything is asked of it; before that
-only its record or its offsets are here.
+A classic group is in `classic_groups` from the first request for it on; before that only its record
+or its offsets are here.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,9 +42,9 @@ class CoordinatorState:
         streams_config: Callable[[str], StreamsConfig],
     ) -> None:
         self.config = config
-        self.consumer_config = consumer_config  # Of a consumer group.
-        self.share_config = share_config  # Of a share group.
-        self.streams_config = streams_config  # Of a streams group.
+        self.consumer_config = consumer_config  # For a consumer group.
+        self.share_config = share_config  # For a share group.
+        self.streams_config = streams_config  # For a streams group.
         self.catalog = catalog
         self.timers = timers
         self.new_uuid = new_uuid  # The random part of a member id.
@@ -55,7 +55,7 @@ class CoordinatorState:
         self.share_groups: dict[str, ShareGroup] = {}
         self.streams_groups: dict[str, StreamsGroup] = {}
         self.classic_groups: dict[str, ClassicGroup] = {}
-        # The version of the catalog at which a group was last compared with its topics.
+        # The catalog version at which a group was last compared with its topics.
         self.topics_seen: dict[str, int] = {}
         # When the topics of a group's regular expressions were last looked up.
         self.expressions_seen_ms: dict[str, int] = {}
@@ -85,7 +85,7 @@ class CoordinatorState:
         return None
 
     def group_ids(self) -> Iterator[str]:
-        """Of all groups, in no order that a client may count on."""
+        """All groups, in no particular order."""
         yield from dict.fromkeys(
             (
                 *self.consumer_groups,
@@ -106,7 +106,7 @@ class CoordinatorState:
         )
 
     def forget_unused(self, group_id: str) -> None:
-        """A classic group that never came to be leaves nothing behind."""
+        """A classic group that never became real leaves nothing behind."""
         group = self.classic_groups.get(group_id)
         if group is None or not group.is_unused:
             return

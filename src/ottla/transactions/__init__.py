@@ -1,1 +1,1 @@
-"""The transaction coordinator: which transactions there are, and how each of them ends."""
+"""The transaction coordinator: the transactions, and how each of them ends."""

@@ -1,13 +1,13 @@
 """The machine of one partition of `__transaction_state`: every operation on its transactions.
 
-A transactional id lives on the partition that `partition_for` gives for it. Operations raise
-ApiError when a request is refused, and ProducerIdNeeded when they must be called again with a new
+A transactional id lives on the partition that `partition_for` returns for it. Operations raise
+ApiError if a request is rejected, and ProducerIdNeeded if they must be called again with a new
 producer id.
 
-What has to be done outside is the writing of markers. A result that decides how a transaction ends
-has the effect `CompleteTransaction`; a machine that is loaded asks for it again for all that it
-finds decided. Whoever performs it submits `markers_of`, writes the markers, and submits `complete`,
-until that is committed; all of it may be repeated.
+The external work is writing markers. A result that decides how a transaction ends has the effect
+`CompleteTransaction`; a machine that is loaded emits it again for every decided transaction it
+finds. To perform it, submit `markers_of`, write the markers, and submit `complete`, until that is
+committed; all of it may be repeated.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -53,10 +53,10 @@ class TransactionMachine:
         self._initialization = Initialization(self._store, config)
         self._loaded = False
 
-    # The machine.
+    # Machine.
 
     def states(self) -> Iterator[str]:
-        """Of all transactional ids, as ListTransactions names them."""
+        """The states of all transactional ids, as ListTransactions names them."""
         return (transaction.state.kafka_name for _, transaction in self._store)
 
     def replay(self, record: object, _: int) -> None:
@@ -91,7 +91,7 @@ class TransactionMachine:
             )
 
     def _resume(self, _: int) -> Result[None]:
-        """What was decided before, and perhaps not done."""
+        """Emit the effects of decided transactions that may be incomplete."""
         undone = [id_ for id_, transaction in self._store if transaction.state in DECIDED]
         return Result(None, effects=tuple(map(CompleteTransaction, undone)))
 

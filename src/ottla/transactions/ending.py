@@ -1,9 +1,9 @@
-"""How transactions end: EndTxn, timeouts, and the writing of markers.
+"""How transactions end: EndTxn, timeouts, and writing markers.
 
-The record of a PREPARE state decides. From then on the transaction ends that way, and what is left
-is to write a marker to each of its partitions: `markers_of` says which, and `complete` notes that
-all of them are written. Both are asked by the driver, again and again until it is done; a
-coordinator that loads such a record goes on where the one before has stopped.
+The record of a PREPARE state decides. From then on the transaction ends that way, and what remains
+is to write a marker to each of its partitions: `markers_of` returns them, and `complete` records
+that all are written. The driver repeats both until the transaction is complete; a coordinator that
+loads such a record resumes where the previous one stopped.
 """
 
 from typing import TypeVar
@@ -29,7 +29,7 @@ Response = TypeVar("Response")
 
 @dataclass(frozen=True, slots=True)
 class PendingMarkers:
-    """The same marker goes to every one of the partitions."""
+    """The same marker goes to each of the partitions."""
 
     producer_id: int
     producer_epoch: int
@@ -46,7 +46,7 @@ class CompleteTransaction:
 
 
 def decision(response: Response, transactional_id: str, following: Transaction) -> Result[Response]:
-    """The record that decides how a transaction ends, and what follows from it."""
+    """The record that decides how a transaction ends, and its effect."""
     assert following.state in DECIDED
     record = TransactionRecord(transactional_id, following)
     return Result(response, (record,), effects=(CompleteTransaction(transactional_id),))
@@ -88,16 +88,16 @@ def end_txn(
 
 
 def abort_late(store: TransactionStore, transactional_id: str, now_ms: int) -> Result[None]:
-    """The time of an open transaction is up.
+    """An open transaction has timed out.
 
-    The producer is fenced: whatever it still sends belongs to what was aborted.
+    The producer is fenced: whatever it still sends belongs to the aborted transaction.
     """
     following = store.known(transactional_id).fenced(by_itself=False, now_ms=now_ms)
     return decision(None, transactional_id, following)
 
 
 def markers_of(store: TransactionStore, transactional_id: str) -> PendingMarkers | None:
-    """None when there is nothing to write any more."""
+    """None if there is nothing left to write."""
     transaction = store.get(transactional_id)
     if transaction is None or transaction.state not in DECIDED:
         return None
@@ -113,7 +113,7 @@ def markers_of(store: TransactionStore, transactional_id: str) -> PendingMarkers
 def complete(
     store: TransactionStore, transactional_id: str, written: PendingMarkers, now_ms: int
 ) -> Result[None]:
-    """All markers are written. Without effect if that was noted before."""
+    """All markers are written. No effect if that was already recorded."""
     if markers_of(store, transactional_id) != written:
         return Result(None)
     transaction = store.known(transactional_id)
@@ -128,7 +128,7 @@ def _validate_holder(transactional_id: str, transaction: Transaction, producer: 
 
 
 def _repeated(transaction: Transaction, *, commit: bool) -> Result[EndTxnResponse]:
-    """The producer has not had the answer to its request, or has not had it yet."""
+    """The producer missed the response to its request, or has not received it yet."""
     if transaction.is_commit != commit:
         raise _invalid(transaction.state, commit=commit)
     if transaction.state in DECIDED:

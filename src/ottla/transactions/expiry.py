@@ -1,7 +1,7 @@
-"""Transactional ids that nobody has used for long are forgotten.
+"""Expires transactional ids that have not been used for long.
 
-Those that were made for one two-phase transaction go sooner: who prepares in one process and
-decides in another takes a new id each time, and there would be many of them.
+Those created for a single two-phase transaction expire sooner: an application that prepares in one
+process and decides in another uses a new id each time, and there would be many of them.
 """
 
 from itertools import islice
@@ -12,7 +12,7 @@ from ottla.transactions.state import IDLE
 from ottla.transactions.store import TransactionStore
 from ottla.transactions.transaction import Transaction
 
-TOMBSTONES_MAX = 1000  # In one batch; the rest comes with the next.
+TOMBSTONES_MAX = 1000  # Per batch; the rest follows in the next one.
 
 
 def expire_ids(

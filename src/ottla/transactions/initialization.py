@@ -1,15 +1,15 @@
 """InitProducerId for a transactional id.
 
-The newest producer of a transactional id is its only one: whoever held it before is fenced by a
-higher epoch, and what it left open is aborted. That takes the writing of markers, so the new
-producer is told CONCURRENT_TRANSACTIONS until it is done, and asks again.
+The newest producer of a transactional id is the only one: its predecessor is fenced by a higher
+epoch, and what it left open is aborted. That requires writing markers, so the new producer gets
+CONCURRENT_TRANSACTIONS until it is done, and asks again.
 
 A producer that names the id and epoch that it holds (KIP-360) asks for a new epoch for itself. It
-gets one only if it is still the newest; if it asks again because the answer was lost, it gets what
-it was given before.
+gets one only if it is still the newest; if it asks again because the response was lost, it gets the
+same answer again.
 
-With `keep_prepared_txn` (KIP-939) an open transaction stays open. The producer gets an epoch of its
-own, under which it can only end that transaction, and is told the id and epoch which that has.
+With `keep_prepared_txn` (KIP-939) an open transaction stays open. The producer gets its own epoch,
+with which it can only end that transaction, and is told the transaction's id and epoch.
 """
 
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
@@ -127,7 +127,7 @@ def _abort(
 def _successor(
     transaction: Transaction, expected: Producer | None, new_producer_id: int | None
 ) -> tuple[Producer, int]:
-    """The producer that comes after a transaction that is not open, and the id that it had."""
+    """The producer that follows a transaction that is not open, and its previous id."""
     client = transaction.client
     if expected is None:
         return _next_client(client, new_producer_id), NO_ID

@@ -1,7 +1,7 @@
-"""Which partitions are in a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification.
+"""The partitions of a transaction: AddPartitionsToTxn, AddOffsetsToTxn, and verification.
 
-An older client adds a partition before it writes there, and the partition's leader verifies that
-it did. For a newer one (KIP-890) the leader adds the partition with the first write.
+An older client adds a partition before it writes to it, and the partition's leader verifies that it
+did. For a newer one (KIP-890) the leader adds the partition with the first write.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,7 +47,7 @@ def verify_partitions(
     producer: Producer,
     partitions: Collection[TopicPartition],
 ) -> Mapping[TopicPartition, ErrorCode]:
-    """NONE for those that are in the open transaction of this producer.
+    """NONE for partitions in this producer's open transaction.
 
     TRANSACTION_ABORTABLE for the others. ApiError for all if the producer is not the current one.
     """

@@ -1,10 +1,10 @@
-"""How a machine comes by a new producer id."""
+"""How a machine obtains a new producer id."""
 
 
 class ProducerIdNeeded(Exception):
     """The operation has changed nothing: call it again with a new producer id.
 
-    Ids come from the controller, which a machine cannot ask, and few operations need one.
+    Ids come from the controller, which a machine cannot call, and few operations need one.
     """
 
 

@@ -1,4 +1,4 @@
-"""Records of `__transaction_state` to bytes and back: written in version 1, read in 0 and 1."""
+"""Encodes and decodes records of `__transaction_state`: writes version 1, reads 0 and 1."""
 
 import struct
 from collections.abc import Iterable

@@ -1,13 +1,13 @@
-"""The states of a transaction, and how each is reached.
+"""The states of a transaction, and its transitions.
 
     from            to              by
     (nothing)       EMPTY           InitProducerId with a new transactional id
     EMPTY           EMPTY           InitProducerId
     EMPTY           ONGOING         AddPartitionsToTxn, AddOffsetsToTxn, the first write (KIP-890)
     EMPTY           PREPARE_ABORT   EndTxn aborts a transaction without partitions (KIP-890)
-    ONGOING         ONGOING         more partitions; InitProducerId that keeps what is prepared
+    ONGOING         ONGOING         more partitions; InitProducerId that keeps the prepared one
     ONGOING         PREPARE_COMMIT  EndTxn commits
-    ONGOING         PREPARE_ABORT   EndTxn aborts, time is up, InitProducerId by a new producer
+    ONGOING         PREPARE_ABORT   EndTxn aborts, timeout, InitProducerId by a new producer
     PREPARE_COMMIT  COMPLETE_COMMIT every marker is written
     PREPARE_ABORT   COMPLETE_ABORT  every marker is written
     COMPLETE_*      EMPTY           InitProducerId
@@ -16,16 +16,16 @@
     EMPTY           DEAD            the transactional id has expired
     COMPLETE_*      DEAD            the transactional id has expired
 
-What a PREPARE state has decided is never taken back. DEAD is not written: the record that says so
-is a tombstone. PREPARE_EPOCH_FENCE is a state of Kafka between two records, in which it raises the
-epoch of a producer before it aborts; here that is one step, and the state never seen.
+The decision of a PREPARE state is final. DEAD is not written: its record is a tombstone.
+PREPARE_EPOCH_FENCE is a state that Kafka has between two records, in which it raises a producer's
+epoch before it aborts; here that is one step, so the state never occurs.
 """
 
 import enum
 
 
 class TransactionState(enum.Enum):
-    """The number is that of the log, the name that which clients are shown."""
+    """The number is used in the log, the name is shown to clients."""
 
     EMPTY = (0, "Empty")
     ONGOING = (1, "Ongoing")

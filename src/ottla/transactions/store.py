@@ -1,4 +1,4 @@
-"""The transactions of one partition of `__transaction_state`: changed by replay only."""
+"""The transactions of one partition of `__transaction_state`: changed only by replay."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,7 +19,7 @@ class TransactionStore:
         return self._transactions.get(transactional_id)
 
     def held_by(self, transactional_id: str, producer: Producer) -> Transaction:
-        """For a request of this producer. ApiError unless the transactional id is its own."""
+        """For a request of this producer. ApiError unless it owns the transactional id."""
         transaction = self.of_id(transactional_id, producer.id)
         if transaction.client.epoch != producer.epoch:
             raise fenced(producer, transaction)

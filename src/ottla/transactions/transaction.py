@@ -1,17 +1,17 @@
-"""What the coordinator knows of one transactional id, and how that can change.
+"""The state of a transactional id, and its changes.
 
-A `Transaction` never changes: each method returns the one that comes next, which becomes the state
-when its record is replayed.
+A `Transaction` is immutable: each method returns the next one, which becomes the state when its
+record is replayed.
 
-Producers are told apart by id and epoch. There are two such pairs here:
+Producers are distinguished by id and epoch. There are two such pairs here:
 
     producer_id, producer_epoch    what the open transaction's records bear; once its end is
                                    decided, what its markers bear
     client                         what the newest producer holds, and uses in its next request
 
-They differ after an end that raised the epoch past its greatest (a new id follows), and while a
-producer that has restarted keeps what an earlier one has prepared (KIP-939). Then the second pair
-is in `next_producer_id` and `next_producer_epoch`.
+They differ after an end that exhausted the epochs (a new id follows), and while a restarted
+producer keeps what an earlier one prepared (KIP-939). Then the second pair is in `next_producer_id`
+and `next_producer_epoch`.
 """
 
 from collections.abc import Iterable
@@ -26,9 +26,9 @@ NO_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 EPOCH_MAX: Final = 2**15 - 1
-CLIENT_EPOCH_MAX: Final = EPOCH_MAX - 1  # The last one is left for the markers of the end.
-NO_TIMEOUT_MS: Final = 2**31 - 1  # Of a transaction that only its owner ends (KIP-939).
-EPOCH_PER_TRANSACTION_VERSION: Final = 2  # Every end raises the epoch from here on (KIP-890).
+CLIENT_EPOCH_MAX: Final = EPOCH_MAX - 1  # The last one is reserved for the markers.
+NO_TIMEOUT_MS: Final = 2**31 - 1  # For a transaction that only its owner ends (KIP-939).
+EPOCH_PER_TRANSACTION_VERSION: Final = 2  # From here on every end raises the epoch (KIP-890).
 
 
 class Producer(NamedTuple):
@@ -48,17 +48,17 @@ class Producer(NamedTuple):
 class Transaction:
     producer_id: int
     producer_epoch: int
-    # The id that the holder of `client` had before it got this epoch, if it asked for that itself:
-    # so a request that it repeats is known. Nobody else may be taken for it, so -1 otherwise.
+    # The id that the holder of `client` had before it requested this epoch for itself, to recognize
+    # a repeated request. No one else may be mistaken for it, so otherwise it is -1.
     previous_producer_id: int = NO_ID
     next_producer_id: int = NO_ID
-    next_producer_epoch: int = NO_EPOCH  # -1 beside a next producer id means 0.
+    next_producer_epoch: int = NO_EPOCH  # -1 with a next producer id means 0.
     timeout_ms: int
     state: TransactionState
     partitions: frozenset[TopicPartition] = frozenset()
     updated_ms: int
     started_ms: int = NO_TIME
-    client_version: int = 0  # Of transactions: 2 when the producer speaks KIP-890.
+    client_version: int = 0  # Transaction version: 2 if the producer supports KIP-890.
 
     @property
     def client(self) -> Producer:
@@ -141,7 +141,7 @@ class Transaction:
     def ended_by_client(
         self, *, commit: bool, client_version: int, new_id: int | None, now_ms: int
     ) -> "Transaction":
-        """`new_id` is for a client that has no epoch left, in the newer version."""
+        """`new_id` is for a client with an exhausted epoch, in the newer version."""
         client = self.client
         if client_version < EPOCH_PER_TRANSACTION_VERSION:
             return self._decided(
@@ -157,9 +157,9 @@ class Transaction:
         )
 
     def fenced(self, *, by_itself: bool, now_ms: int) -> "Transaction":
-        """Abort, so that no request of the client that holds it is taken any more.
+        """Abort, so that no further request of its current client is accepted.
 
-        By itself: the client has asked for a new epoch, and will ask again.
+        `by_itself`: the client has asked for a new epoch, and will ask again.
         """
         return self._decided(
             commit=False,
@@ -185,7 +185,7 @@ class Transaction:
     def _decided(
         self, *, commit: bool, after: Producer, previous_id: int, version: int, now_ms: int
     ) -> "Transaction":
-        """The markers bear a higher epoch than the records, unless the client keeps its own."""
+        """The markers have a higher epoch than the records, unless the client keeps its own."""
         raised = after != (self.producer_id, self.producer_epoch)
         marker = Producer(self.producer_id, self.producer_epoch + raised)
         is_open = self.state is TransactionState.ONGOING

@@ -56,7 +56,7 @@ def list_transactions(
     matches: Callable[[str], bool],
     now_ms: int,
 ) -> tuple[ListedTransaction, ...]:
-    """Those that pass every filter; an empty filter lets everything pass."""
+    """The transactions that pass every filter; an empty filter accepts everything."""
     states = set(request.state_filters)
     producer_ids = set(request.producer_id_filters)
     return tuple(
@@ -90,5 +90,5 @@ def _topics(transaction: Transaction) -> tuple[TopicData, ...]:
 
 
 def _time(time_ms: int) -> TZAware:
-    """-1, which is no time, is one that the type does not allow for."""
+    """-1, which stands for no time, is out of range for the type."""
     return cast("TZAware", _EPOCH + dt.timedelta(milliseconds=time_ms))

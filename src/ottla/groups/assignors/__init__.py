@@ -1,1 +1,1 @@
-"""Server-side assignors: who should own which partition."""
+"""Server-side assignors: which member should own which partition."""

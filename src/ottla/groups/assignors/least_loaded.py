@@ -1,8 +1,8 @@
-"""Which subscriber of a topic has the fewest partitions.
+"""Finds the subscriber of a topic with the fewest partitions.
 
-Topics that the same members subscribe to share a heap of them, with their loads. An entry may say
-less than the member has by now, which is found out when the entry comes to the top: members only
-have to be told of when they have lost something.
+Topics with the same subscribers share a heap of these, with their loads. An entry may show fewer
+partitions than the member has by now, which is noticed when the entry reaches the top: only losses
+of members must be reported.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ _Heap = list[tuple[int, str]]
 
 
 class LeastLoaded:
-    """`owned` is what the members have, also when that changes later."""
+    """`owned` is the current assignment, including later changes."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class LeastLoaded:
         return len(self._heaps.get(topic_id, ()))
 
     def subscriber(self, topic_id: UUID) -> str:
-        """The one with the fewest partitions; the first by its id among equals."""
+        """The subscriber with the fewest partitions; the first by id among equals."""
         heap = self._heaps[topic_id]
         while True:
             load, member_id = heap[0]
@@ -63,7 +63,7 @@ class LeastLoaded:
             heapreplace(heap, (actual, member_id))
 
     def on_fewer(self, member_id: str) -> None:
-        """The member has lost partitions."""
+        """Report that the member has lost partitions."""
         load = len(self._owned[member_id])
         for heap in self._heaps_of[self._members[member_id].topic_ids]:
             heappush(heap, (load, member_id))

@@ -1,7 +1,7 @@
-"""The range assignor: of each topic every subscriber gets consecutive partitions.
+"""The range assignor: every subscriber of a topic gets consecutive partitions.
 
-Members are taken in the order of their instance ids or member ids, so that with equal subscriptions
-and partition counts a member owns the same partition numbers of every topic.
+Members are ordered by instance id or member id, so that with equal subscriptions and partition
+counts a member owns the same partition numbers of every topic.
 """
 
 from uuid import UUID
@@ -27,7 +27,7 @@ def _rank(spec: GroupSpec, member_id: str) -> tuple[str, str]:
 def _divide(
     topic_id: UUID, count: int, subscribers: list[str], owned: dict[str, set[TopicIdPartition]]
 ) -> None:
-    """The first subscribers get one more when the partitions do not divide evenly."""
+    """The first subscribers get one more if the partitions do not divide evenly."""
     share, extra = divmod(count, len(subscribers))
     start = 0
     for rank, member_id in enumerate(subscribers):

@@ -1,9 +1,9 @@
 """The simple assignor of share groups: every partition has members, every member has partitions.
 
-A partition may have many members. Where members are fewer than partitions, each partition has one
-member and members have about as many partitions as the others; where they are more, each member
-has one partition and partitions have about as many members. Members keep what they had as far as
-that stays even.
+A partition may have many members. With fewer members than partitions, each partition has one member
+and all members have about the same number of partitions; with more, each member has one partition
+and all partitions have about the same number of members. Members keep what they had as far as that
+stays balanced.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class _Sharing:
         }
 
     def keep_previous(self) -> None:
-        """As long as what is kept leaves enough for the others."""
+        """Keep earlier assignments as long as they leave enough for the others."""
         if not self._members:
             return
         owned_room = _Room(len(self._members), len(self.owned))
@@ -69,11 +69,11 @@ class _Sharing:
 
 
 class _Room:
-    """Items divided among takers: each takes the same number, and some of them one more."""
+    """Items divided among takers: each takes the same number, some one more."""
 
     def __init__(self, item_count: int, taker_count: int) -> None:
         self._share, self._extra = divmod(item_count, taker_count)
-        if not self._share:  # Each taker has one all the same, for items are shared.
+        if not self._share:  # Each taker still gets one, since items are shared.
             self._share, self._extra = 1, 0
 
     def has(self, taken_count: int) -> bool:

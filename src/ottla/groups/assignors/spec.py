@@ -1,7 +1,7 @@
-"""What an assignor is given, and the assignors by name.
+"""The input of assignors, and the assignors by name.
 
-An assignor sees each member's subscription and what it was to own before. It gives every partition
-of a subscribed topic to exactly one of the members that subscribe to it.
+An assignor sees each member's subscription and its previous target. It assigns every partition of a
+subscribed topic to exactly one of the members that subscribe to it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from ottla.protocol.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    topic_ids: frozenset[UUID]  # That the member subscribes to and that exist.
+    topic_ids: frozenset[UUID]  # Subscribed topics that exist.
     previous: Assignment = NOTHING
     instance_id: str | None = None
 
@@ -22,7 +22,7 @@ class MemberSpec:
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
     members: Mapping[str, MemberSpec]
-    partition_counts: Mapping[UUID, int]  # Of every topic in a subscription.
+    partition_counts: Mapping[UUID, int]  # For every subscribed topic.
 
 
 class Assignor(Protocol):

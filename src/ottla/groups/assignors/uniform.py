@@ -1,8 +1,8 @@
-"""The uniform assignor: as even as the subscriptions allow, moving as little as possible.
+"""The uniform assignor: as even as the subscriptions allow, with the fewest possible moves.
 
-When all members subscribe to the same topics, member loads differ by at most one, and no partition
-moves that need not. When subscriptions differ, each partition is at a member than which no other
-subscriber of it has at least two fewer.
+If all members subscribe to the same topics, member loads differ by at most one, and no partition
+moves unnecessarily. If subscriptions differ, no other subscriber of a partition has at least two
+fewer than its owner.
 """
 
 from uuid import UUID
@@ -23,7 +23,7 @@ def assign_uniform(spec: GroupSpec) -> dict[str, Assignment]:
 
 
 def _take_previous(spec: GroupSpec, free: set[TopicIdPartition]) -> _Owned:
-    """What the members had before and still want, out of what is free."""
+    """The free partitions that the members had before and still want."""
     owned: _Owned = {}
     for member_id, member in sorted(spec.members.items()):
         kept = free.intersection(member.previous)
@@ -38,7 +38,7 @@ def _take_previous(spec: GroupSpec, free: set[TopicIdPartition]) -> _Owned:
 
 
 def _levelled(spec: GroupSpec, topic_ids: frozenset[UUID]) -> _Owned:
-    """Those that had most may keep the larger shares, so that the least has to move."""
+    """The members that had most may keep the larger shares, to minimize moves."""
     counts = {topic_id: spec.partition_counts[topic_id] for topic_id in topic_ids}
     free = set(all_partitions(counts))
     share, extra = divmod(len(free), len(spec.members))
@@ -65,7 +65,7 @@ def _balanced(spec: GroupSpec) -> _Owned:
     free = set(all_partitions(spec.partition_counts))
     owned = _take_previous(spec, free)
     least = LeastLoaded(spec.members, owned)
-    # Partitions that few can take go first, while those few are not yet loaded with others.
+    # Partitions with few subscribers go first, while those are not yet loaded with others.
     scarcity = {topic_id: least.subscriber_count(topic_id) for topic_id in spec.partition_counts}
     for partition in sorted(free, key=lambda each: (scarcity[each.topic_id], each)):
         if scarcity[partition.topic_id]:
@@ -76,9 +76,9 @@ def _balanced(spec: GroupSpec) -> _Owned:
 
 
 def _improve(least: LeastLoaded, owned: _Owned) -> bool:
-    """Move partitions to members that have at least two fewer. False when there is no such move.
+    """Move partitions to members that have at least two fewer. False if there is no such move.
 
-    Each move lowers the sum of the squares of the loads, so this comes to an end.
+    Each move lowers the sum of the squares of the loads, so this terminates.
     """
     moved = False
     least_load = min(map(len, owned.values()))

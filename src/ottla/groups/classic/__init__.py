@@ -1,1 +1,1 @@
-"""Classic groups: the members agree on an assignment that one of them, the leader, makes."""
+"""Classic groups: the leader, one of the members, makes the assignment."""

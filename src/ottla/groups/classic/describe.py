@@ -1,4 +1,4 @@
-"""DescribeGroups and ListGroups, as far as one group goes."""
+"""DescribeGroups and ListGroups, for a single group."""
 
 from kio.schema.describe_groups.v6.response import DescribedGroup, DescribedGroupMember
 from kio.schema.types import GroupId
@@ -12,7 +12,7 @@ _NOT_FOUND_SINCE = 6
 
 
 def describe(group: ClassicGroup) -> DescribedGroup:
-    """Metadata is shown in a stable group only, and the last assignment until there is another."""
+    """Shows metadata only for a stable group, and the last assignment until there is a new one."""
     stable = group.state is ClassicState.STABLE
     return DescribedGroup(
         error_code=ErrorCode.none,

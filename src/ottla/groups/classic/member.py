@@ -9,7 +9,7 @@ from ottla.groups.classic.records import MemberMetadata
 from ottla.machine.result import Deferred
 from ottla.protocol.lazy_dataclass import dataclass
 
-Protocols = tuple[tuple[str, bytes], ...]  # Names and metadata, the member's favourite first.
+Protocols = tuple[tuple[str, bytes], ...]  # Names and metadata, by preference.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class ClassicMember:
 
     @property
     def is_kept_alive_by_waiting(self) -> bool:
-        """Who waits for the others cannot send heartbeats; a new member may have gone, though."""
+        """A waiting member cannot send heartbeats; but a new one may have gone away."""
         waits = self.awaiting_join is not None or self.awaiting_sync is not None
         return waits and not self.is_new
 

@@ -44,7 +44,7 @@ class ClassicMembership:
     def _assign(
         self, group: ClassicGroup, leader: ClassicMember, request: SyncGroupRequest, now_ms: int
     ) -> Result[SyncGroupResponse]:
-        """The leader's assignment makes the group stable; a member it left out has none."""
+        """The leader's assignment makes the group stable; a member missing from it gets none."""
         effects = Effects()
         assignments = {item.member_id: item.assignment for item in request.assignments}
         group.transition_to(ClassicState.STABLE, now_ms)

@@ -1,8 +1,8 @@
 """How a classic group moves from one generation to the next.
 
-Three timers drive it when members do not. `session` per member: it has not been heard of and is
+Three timers drive it when members do not. `session` per member: the member was silent and is
 removed. `join` per group: the initial delay or the rebalance timeout has passed, and the generation
-begins without those that did not rejoin. `sync` per group: members that did not ask for their
+begins without the members that did not rejoin. `sync` per group: members that did not ask for their
 assignment are removed.
 """
 
@@ -20,8 +20,8 @@ from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Deferred, Result
 from ottla.protocol.errors import ErrorCode
 
-# A member that has just joined is not heard of again before the rebalance ends, however long that
-# takes, but a client that has gone must not hold up the group for ever.
+# A member that has just joined sends nothing before the rebalance ends, however long that takes,
+# but a client that has gone must not hold up the group forever.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
 
@@ -35,9 +35,9 @@ class ClassicRebalance:
             deadline_ms = self._state.absences.begin(group.group_id, member_id, timeout_ms, now_ms)
             self.expect(group, member_id, deadline_ms)
         if len(group.members) > self._state.config.max_size:
-            self.prepare(group, now_ms, Effects())  # Nobody waits yet, so it has no effects.
+            self.prepare(group, now_ms, Effects())  # No reply is parked yet, so it has no effects.
 
-    # Sessions of members.
+    # Member sessions.
 
     def keep_alive(
         self, group: ClassicGroup, member: ClassicMember, now_ms: int, timeout_ms: int | None = None
@@ -47,7 +47,7 @@ class ClassicRebalance:
         self.expect(group, member.member_id, now_ms + timeout_ms)
 
     def expect(self, group: ClassicGroup, member_id: str, deadline_ms: int) -> None:
-        """Remove the member, or the pending member, if it is not heard of until then."""
+        """Remove the member, or the pending member, unless it is heard from until then."""
         self._state.timers.schedule(
             _session_key(group.group_id, member_id),
             deadline_ms,
@@ -70,7 +70,7 @@ class ClassicRebalance:
                 self.after_removal(group, now_ms, effects)
         return effects.result(None)
 
-    # Members that go.
+    # Leaving members.
 
     def remove(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
         if member.awaiting_join is not None:
@@ -95,18 +95,18 @@ class ClassicRebalance:
         self._state.forget_unused(group.group_id)
 
     def abandon(self, group: ClassicGroup) -> None:
-        """No timer of the group shall expire any more."""
+        """Cancel all timers of the group."""
         for member_id in (*group.members, *group.pending_members):
             self.end_session(group, member_id)
         self._state.timers.cancel(_join_key(group.group_id))
         self._state.timers.cancel(_sync_key(group.group_id))
 
-    # Replies that wait.
+    # Parked replies.
 
     def park_join(
         self, group: ClassicGroup, member: ClassicMember, effects: Effects
     ) -> Deferred[JoinGroupResponse]:
-        """A client that asks again has given up the first request, which is answered to be gone."""
+        """A client that asks again has given up its first request, which is then answered."""
         self._state.absences.end(group.group_id, member.member_id)
         if member.awaiting_join is not None:
             effects.answer(
@@ -123,7 +123,7 @@ class ClassicRebalance:
         member.awaiting_sync = Deferred()
         return member.awaiting_sync
 
-    # From one generation to the next.
+    # Transitions between generations.
 
     def prepare_or_complete(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         if can_rebalance(group.state):
@@ -132,7 +132,7 @@ class ClassicRebalance:
             self.maybe_complete_join(group, now_ms, effects)
 
     def prepare(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
-        """Ask every member to rejoin; they learn of it by their next heartbeat."""
+        """Ask every member to rejoin; they learn of it with their next heartbeat."""
         if group.state is ClassicState.COMPLETING_REBALANCE:
             self._send_syncs_away(group, now_ms, effects)
         group.pending_syncs.clear()
@@ -157,7 +157,7 @@ class ClassicRebalance:
                 self.keep_alive(group, member, now_ms)
 
     def maybe_complete_join(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
-        """The initial rebalance ends only by its timer, so that more members can come."""
+        """The initial rebalance ends only by its timer, so that more members can join."""
         if group.state is not ClassicState.PREPARING_REBALANCE:
             return
         if group.previous_state is not ClassicState.EMPTY and group.have_all_joined:
@@ -166,7 +166,7 @@ class ClassicRebalance:
     def complete_join(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
         """Begin the next generation with the members that have rejoined.
 
-        A static member stays in the group until its session ends, even when it did not rejoin.
+        A static member stays in the group until its session ends, even if it did not rejoin.
         """
         self._state.timers.cancel(_join_key(group.group_id))
         for member in list(group.members.values()):
@@ -194,7 +194,7 @@ class ClassicRebalance:
             self.keep_alive(group, member, now_ms)
         self._schedule_sync(group, now_ms)
 
-    # Timers of the group.
+    # Group timers.
 
     def _schedule_join(self, group: ClassicGroup, now_ms: int) -> None:
         self._state.timers.schedule(
@@ -218,9 +218,9 @@ class ClassicRebalance:
         )
 
     def _expire_initial_delay(self, group_id: str, end_ms: int, now_ms: int) -> Result[None]:
-        """The delay begins anew with each new member, up to the rebalance timeout.
+        """Each new member restarts the delay, up to the rebalance timeout.
 
-        Kafka looks only when a whole delay is over, so that two members wait for two.
+        Kafka checks only when a whole delay is over, so two members wait for two.
         """
         group = self._state.classic_groups.get(group_id)
         if group is not None:

@@ -1,7 +1,7 @@
 """The record of a classic group: family 2.
 
-Written when a generation has its assignment and when the group becomes empty; what happens between
-is not in the log.
+Written when the group is created, when a generation has its assignment and when the group becomes
+empty; what happens in between is not in the log.
 """
 
 from dataclasses import field
@@ -32,7 +32,7 @@ class MemberMetadata:
 
 @entity
 class GroupMetadataValue:
-    # Version 3 is the last one that is not flexible; Kafka before 3.5 cannot read a later one.
+    # Version 3 is the last inflexible one; Kafka before 3.5 cannot read a later one.
     version_written: ClassVar[int] = 3
     VERSIONS_READ: ClassVar[range] = range(5)
     FLEXIBLE_SINCE: ClassVar[int] = 4

@@ -1,4 +1,4 @@
-"""Responses to the requests of members of classic groups."""
+"""Responses to members of classic groups."""
 
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
 from kio.schema.sync_group.v5.response import SyncGroupResponse

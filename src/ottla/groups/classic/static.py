@@ -1,7 +1,7 @@
-"""A static member that comes back (KIP-345).
+"""Handles returning static members (KIP-345).
 
-The instance is the same, the process behind it new: it gets a new member id, and the old one is
-fenced. When it fits the running generation, the group goes on without a rebalance.
+The instance is the same, the process behind it is new: it gets a new member id, and the old one is
+fenced. If it fits the current generation, the group carries on without a rebalance.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ class StaticMembers:
 def _welcomed_back(
     group: ClassicGroup, member: ClassicMember, leader_before: str, caller: Caller
 ) -> JoinGroupResponse:
-    """A leader must not make an assignment now; an old client is kept from it by another's name."""
+    """Keeps the leader from making an assignment; old clients by naming another as the leader."""
     leads = group.is_leader(member.member_id)
     if caller.api_version >= _SKIP_ASSIGNMENT_SINCE:
         return joined(group, member.member_id, with_members=leads, skip_assignment=leads)

@@ -1,8 +1,8 @@
-"""One step of a member from what it has towards what it should have (KIP-848).
+"""One step of a member from its current towards its target assignment (KIP-848).
 
-A partition changes hands in two steps: first its owner is told to give it up, and only when it says
-that it did, the partition can be assigned to another member. Whatever the target, a partition is
-never given out while someone holds it.
+A partition moves in two steps: its owner is first told to revoke it, and only once it has confirmed
+that can the partition be assigned to another member. Whatever the target, a partition is never
+assigned while another member holds it.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ from ottla.protocol.lazy_dataclass import dataclass
 class CurrentAssignmentBuilder:
     target_epoch: int
     target: Assignment
-    owned: Assignment | None  # What the member says it owns; None when it does not say.
-    holder: Callable[[TopicIdPartition], str | None]  # The member that has a partition now.
-    target_is_old: bool = False  # The member may have unsubscribed since; `target` is without that.
+    owned: Assignment | None  # As reported by the member; None if it reports nothing.
+    holder: Callable[[TopicIdPartition], str | None]  # The member that currently has a partition.
+    target_is_old: bool = False  # The member may have unsubscribed since; `target` allows for that.
 
     def build(self, member: ConsumerMember) -> ConsumerMember:
-        """The member after the step; the same one when there is nothing to do."""
+        """The member after the step; the same object if there is nothing to do."""
         has_more = self.target_is_old and not member.assigned <= self.target
         if member.is_reconciled_to(self.target_epoch) and not has_more:
             return member
@@ -70,7 +70,7 @@ def _moved(
 def _older_epochs(
     member: ConsumerMember, epoch: int, held: Assignment
 ) -> Mapping[TopicIdPartition, int]:
-    """What the member keeps, it has had since an earlier epoch, unless it was away."""
+    """Kept partitions were assigned in an earlier epoch, unless the member was away."""
     kept = held & member.held if member.epoch > 0 else NOTHING
     if not kept or (epoch == member.epoch and not member.older_epochs):
         return NOTHING_OLDER

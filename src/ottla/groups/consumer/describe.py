@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe of one group."""
+"""ConsumerGroupDescribe, for a single group."""
 
 from kio.schema.consumer_group_describe.v1.response import (
     Assignment as DescribedAssignment,
@@ -66,7 +66,7 @@ def _describe_member(member: ConsumerMember, target: Assignment, catalog: TopicC
 
 
 def _describe_assignment(assignment: Assignment, catalog: TopicCatalog) -> DescribedAssignment:
-    """Topics that were deleted are not shown."""
+    """Omits deleted topics."""
     return DescribedAssignment(
         topic_partitions=tuple(
             TopicPartitions(

@@ -28,7 +28,7 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
-_MEMBER_EPOCH_SINCE = 9  # Of OffsetCommit.
+_MEMBER_EPOCH_SINCE = 9  # In OffsetCommit.
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember]):
@@ -56,7 +56,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         other._holders = Overlay(self._holders)
         return other
 
-    # What the group is.
+    # State.
 
     @property
     def state_name(self) -> str:
@@ -70,7 +70,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return "Stable" if reconciled else "Reconciling"
 
     def holder(self, partition: TopicIdPartition) -> str | None:
-        """The member that has the partition, or has yet to give it up."""
+        """The member that has the partition, or has yet to revoke it."""
         return self._holders.get(partition)
 
     def static_member(self, instance_id: str) -> ConsumerMember | None:
@@ -78,19 +78,19 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return None if member_id is None else self.members[member_id]
 
     def preferred_assignor(self, default: str) -> str:
-        """The one that most members ask for; the first by name among equals."""
+        """The assignor that most members ask for; the first by name among equals."""
         votes = Counter(
             member.server_assignor for member in self.members.values() if member.server_assignor
         )
         return min(votes, key=lambda name: (-votes[name], name)) if votes else default
 
     def topics_of(self, subscription: Subscription) -> frozenset[str]:
-        """The names that members subscribe to, one by one and by the expression."""
+        """The topic names that members subscribe to, by name and by expression."""
         names = super().topics_of(subscription)
         resolved = self.resolved.get(subscription.regex or "")
         return names if resolved is None else names.union(resolved.topics)
 
-    # What may be asked of it.
+    # Validation.
 
     def validate_offset_commit(
         self,
@@ -126,9 +126,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             )
 
     def validate_offset_delete(self) -> None:
-        """Offsets of topics that nobody subscribes to may go."""
+        """Offsets of topics without subscribers may be deleted."""
 
-    # What only consumer groups have.
+    # Specific to consumer groups.
 
     def _more_records(self) -> Iterable[Record]:
         for expression, value in self.resolved.items():
@@ -167,7 +167,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             self.static_members[member.instance_id] = member.member_id
 
     def _on_removed(self, member: ConsumerMember) -> None:
-        """Of a partition or instance that another one has taken over nothing is taken away."""
+        """Leaves partitions and instances that another member has taken over."""
         super()._on_removed(member)
         for partition in member.held:
             if self._holders.get(partition) == member.member_id:

@@ -1,9 +1,9 @@
 """ConsumerGroupHeartbeat: joining, staying in and leaving a consumer group (KIP-848).
 
-A member says only what has changed since its last heartbeat, and is told its assignment only when
-that has changed, unless it sends everything. Its epoch fences it: with an epoch that is not its own
-it has to give up all partitions and join again. The one before its own is good as long as it owns
-nothing but what it was assigned, for it may not have got the last response.
+A member sends only what has changed since its last heartbeat, and gets its assignment only when
+that has changed, unless it sends everything. Its epoch fences it: with any other epoch it must
+revoke all partitions and join again. The previous epoch is accepted as long as the member owns only
+what it was assigned, since it may have missed the last response.
 """
 
 from dataclasses import replace
@@ -89,10 +89,10 @@ class ConsumerHeartbeat:
         tell = _is_full(request) or member.assigned != before.assigned
         return effects.result(self._response(draft.group, member, now_ms, tell_assignment=tell))
 
-    # The group.
+    # Finding the group.
 
     def _open(self, request: ConsumerGroupHeartbeatRequest) -> tuple[Draft, ClassicGroup | None]:
-        """The group, and the classic group that ends with this operation."""
+        """The group, and the classic group that this operation ends."""
         group = self._state.consumer_groups.get(request.group_id)
         if group is not None:
             return Draft(group), None
@@ -112,7 +112,7 @@ class ConsumerHeartbeat:
                 ErrorCode.group_max_size_reached, f"the group has {size_max} members already"
             )
 
-    # The member.
+    # Finding the member.
 
     def _find(
         self,
@@ -134,7 +134,7 @@ class ConsumerHeartbeat:
     def _joining(
         self, draft: Draft, request: ConsumerGroupHeartbeatRequest, member_id: str
     ) -> ConsumerMember:
-        """Who joins owns nothing, also when the group still knows it with what it had."""
+        """A joining member owns nothing, even if the group still knows it with an assignment."""
         group = draft.group
         if request.instance_id is not None:
             predecessor = group.static_member(request.instance_id)
@@ -144,7 +144,7 @@ class ConsumerHeartbeat:
         return ConsumerMember(member_id=member_id) if known is None else known.without_assignment()
 
     def _succeed(self, draft: Draft, predecessor: ConsumerMember, member_id: str) -> ConsumerMember:
-        """A static member comes back under a new id and gets what its predecessor had."""
+        """A static member returns with a new id and gets its predecessor's assignment."""
         has_left = predecessor.epoch == LEFT_TEMPORARILY_EPOCH
         if not has_left and not predecessor.uses_classic_protocol:
             raise ApiError(
@@ -260,7 +260,7 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Assignment | None:
 def _updated(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller
 ) -> ConsumerMember:
-    """What the request leaves out stays as it was; an empty expression means that there is none."""
+    """Fields missing from the request stay unchanged; an empty expression means none."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     said: dict[str, Any] = {
@@ -285,7 +285,7 @@ def _updated(
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """A client that is not sure what the coordinator knows says everything."""
+    """Whether a client that is unsure what the coordinator knows sends everything."""
     says_subscription = (
         request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     )

@@ -20,20 +20,20 @@ from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition, assig
 from ottla.groups.record import Record, RecordValue
 from ottla.protocol.entities import entity
 
-LEFT_TEMPORARILY_EPOCH = -2  # A static member that will come back under the same instance id.
+LEFT_TEMPORARILY_EPOCH = -2  # A static member that will return with the same instance id.
 
 NOTHING_OLDER: Final[Mapping[TopicIdPartition, int]] = MappingProxyType({})
 
 
 class MemberState(enum.IntEnum):
-    """The numbers are those of the records.
+    """The values are those in the records.
 
     STABLE
         -> UNREVOKED_PARTITIONS   a new target takes partitions away
-        -> UNRELEASED_PARTITIONS  a new target gives partitions that others still have
-    UNREVOKED_PARTITIONS          the member has to say that it gave the partitions up
+        -> UNRELEASED_PARTITIONS  a new target adds partitions that others still have
+    UNREVOKED_PARTITIONS          the member must confirm that it revoked the partitions
         -> any of the three       it did; the newest target counts
-    UNRELEASED_PARTITIONS         the member has its epoch, and gets more as others let go
+    UNRELEASED_PARTITIONS         the member has its epoch, and gets more as others release them
         -> any of the three       by its next heartbeat
     """
 
@@ -47,10 +47,10 @@ class ConsumerMember(ModernMember):
     subscribed_topic_regex: str | None = None
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
-    classic: ClassicMemberMetadata | None = None  # While it speaks the classic protocol.
+    classic: ClassicMemberMetadata | None = None  # While it uses the classic protocol.
     state: MemberState = MemberState.STABLE
     pending_revocation: Assignment = NOTHING
-    # Of the partitions that the member had before its epoch: the epoch in which it got each.
+    # For partitions assigned before the member's epoch: the epoch in which it got each.
     older_epochs: Mapping[TopicIdPartition, int] = field(default_factory=lambda: NOTHING_OLDER)
 
     @property
@@ -59,7 +59,7 @@ class ConsumerMember(ModernMember):
 
     @property
     def held(self) -> Assignment:
-        """What nobody else may have now."""
+        """The partitions that no other member may have now."""
         return self.assigned | self.pending_revocation
 
     @property
@@ -67,7 +67,7 @@ class ConsumerMember(ModernMember):
         return self.classic is not None
 
     def has_had_since(self, epoch: int, partitions: Iterable[TopicIdPartition]) -> bool:
-        """Whether all of them are the member's, and were in this epoch already (KIP-1251)."""
+        """Whether the member has all of them, and had them in this epoch already (KIP-1251)."""
         held = self.held
         return all(
             each in held and self.older_epochs.get(each, self.epoch) <= epoch for each in partitions
@@ -76,7 +76,7 @@ class ConsumerMember(ModernMember):
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
-    # As records.
+    # Records.
 
     def metadata_record(self, group_id: str) -> Record:
         return Record(
@@ -135,7 +135,7 @@ class ConsumerMember(ModernMember):
         )
 
     def _epochs(self, topic_id: UUID, partitions: Iterable[int]) -> tuple[int, ...]:
-        """Nothing if all are the member's own."""
+        """Empty if all have the member's own epoch."""
         topic_partitions = (TopicIdPartition(topic_id, partition) for partition in partitions)
         epochs = tuple(
             self.older_epochs.get(topic_partition, self.epoch)

@@ -1,10 +1,10 @@
-"""A group that changes its protocol while it has members.
+"""Changes the protocol of a group that has members.
 
-Upgrade: the first member of the consumer protocol joins a classic group. Its members go on in the
-consumer group and are served as before until each of them is replaced by one of the new protocol.
+Upgrade: the first member of the consumer protocol joins a classic group. Its members continue in
+the consumer group and are served as before until each is replaced by one with the new protocol.
 
-Downgrade: the last member of the consumer protocol has gone, and those of the classic protocol are
-a classic group again.
+Downgrade: the last member of the consumer protocol has left, and those of the classic protocol
+become a classic group again.
 """
 
 from dataclasses import replace
@@ -40,7 +40,7 @@ class Migration:
     # Classic to consumer.
 
     def upgraded(self, classic: ClassicGroup) -> Draft:
-        """Raises ApiError when the group has to stay what it is."""
+        """Raises ApiError if the group cannot be upgraded."""
         policy = self._state.config.consumer_migration_policy
         if (
             policy not in {"bidirectional", "upgrade"}
@@ -81,7 +81,7 @@ class Migration:
         )
 
     def close(self, classic: ClassicGroup, effects: Effects) -> None:
-        """Who waits rejoins; the classic group itself goes when its tombstone is replayed."""
+        """Waiting members must rejoin; the group itself goes when its tombstone is replayed."""
         again = ErrorCode.rebalance_in_progress
         for member in classic.members.values():
             if member.awaiting_join is not None:
@@ -93,11 +93,11 @@ class Migration:
     # Consumer to classic.
 
     def maybe_downgrade(self, draft: Draft, now_ms: int, effects: Effects) -> bool:
-        """Whether it was done; the records are in `effects` then.
+        """Whether it was done; then the records are in `effects`.
 
-        Members that are all at their target go on with the epoch as their generation. Else each
-        of them has to rejoin, for which the generation is made one that none of them has: this
-        holds also for a coordinator that takes over and knows only the record.
+        Members that are all at their target continue with the epoch as their generation. Otherwise
+        each of them must rejoin, so the generation is one that none of them has: this also works
+        for a coordinator that takes over and knows only the record.
         """
         group = draft.group
         policy = self._state.config.consumer_migration_policy
@@ -142,7 +142,7 @@ def _not_a_consumer_group(group_id: str) -> ApiError:
 
 
 def _draft_of(classic: ClassicGroup, members: list[ConsumerMember]) -> Draft:
-    """A partition that two classic members were assigned stays with the first of them."""
+    """A partition that was assigned to two classic members stays with the first."""
     draft = Draft(ConsumerGroup(classic.group_id), classic.tombstones())
     group_id, epoch = classic.group_id, classic.generation
     draft.write(*(member.metadata_record(group_id) for member in members))
@@ -174,7 +174,7 @@ def _to_classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def to_ids(partitions: Partitions, catalog: TopicCatalog) -> Assignment:
-    """Topics that are gone are left out."""
+    """Omits deleted topics."""
     return assignment_of((catalog.topic_id(name), indexes) for name, indexes in partitions.items())
 
 

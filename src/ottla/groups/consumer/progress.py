@@ -1,10 +1,10 @@
-"""How a consumer group and one of its members go forward after the member was heard of.
+"""Advances a consumer group and one of its members after the member was heard from.
 
-1. The topics that members subscribe to are looked up, when a subscription or the catalog changed,
-   and those of regular expressions from time to time: what may be described can change as well.
-   What came out differently begins a new group epoch.
-2. A group epoch that has no target assignment yet gets one, if it is time for that.
-3. The member takes a step towards its target, which may be one of an older group epoch.
+1. The subscribed topics are looked up when a subscription or the catalog has changed, and those of
+   regular expressions periodically, as permissions can change as well. A different result begins a
+   new group epoch.
+2. A group epoch without a target assignment gets one, if it is due.
+3. The member takes a step towards its target, which may belong to an older group epoch.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Progress:
         subscription_changed: bool,
         may_describe: Callable[[str], bool],
     ) -> ConsumerMember:
-        """`member` may differ from the draft's in what it holds: it came back with nothing."""
+        """`member` may hold something else than in the draft: it returned with nothing."""
         self._maybe_begin_epoch(draft, now_ms, may_describe, subscription_changed)
         pace = self._state.consumer_config(draft.group.group_id).pace
         if pace.is_target_due(draft.group, now_ms):
@@ -58,7 +58,7 @@ class Progress:
     def _subscribed(
         self, group: ConsumerGroup, member: ConsumerMember, target: Assignment
     ) -> Assignment:
-        """Without the topics that the member wants no longer."""
+        """The target without the topics that the member no longer subscribes to."""
         topics = partition_counts(group.topics_of(member.subscription), self._state.catalog)
         return frozenset(each for each in target if each.topic_id in topics)
 

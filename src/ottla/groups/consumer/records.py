@@ -51,7 +51,7 @@ class ClassicProtocol(ValueLayout):
 
 @entity
 class ClassicMemberMetadata(ValueLayout):
-    """Present while the member still speaks the classic protocol."""
+    """Present while the member still uses the classic protocol."""
 
     session_timeout_ms: int = field(metadata=wire("int32"))
     supported_protocols: tuple[ClassicProtocol, ...]
@@ -91,7 +91,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(MemberKey):
 class CurrentTopicPartitions(ValueLayout):
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[int, ...] = field(metadata=wire("int32"))
-    # Since when the member has each partition (KIP-1251); without, since its own epoch.
+    # When the member got each partition (KIP-1251); empty means in its own epoch.
     assignment_epochs: tuple[int, ...] | None = field(metadata=wire("int32", tag=0), default=())
 
 

@@ -1,7 +1,7 @@
-"""The timers of members of consumer groups, and what happens when one of them expires.
+"""The timers of consumer group members, and their expiry.
 
     session    the member sent no heartbeat
-    rebalance  the member did not give up the partitions that it was told to give up
+    rebalance  the member did not revoke the partitions that it was told to revoke
     join       a member of the classic protocol was told to rejoin and did not
     sync       a member of the classic protocol did not fetch its assignment
 
@@ -49,14 +49,14 @@ class ConsumerSessions:
         return self._state.consumer_config(group_id).session_timeout_ms
 
     def watch_revocation(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        """A member of the classic protocol is watched while it rejoins instead."""
+        """A member of the classic protocol is timed while it rejoins instead."""
         if member.uses_classic_protocol or member.state is not MemberState.UNREVOKED_PARTITIONS:
             self._state.timers.cancel(_key("rebalance", group_id, member.member_id))
         else:
             self._schedule("rebalance", group_id, member, now_ms + member.rebalance_timeout_ms)
 
     def expect_rejoin(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
-        """Being told again gives no more time."""
+        """Repeating the request does not extend the deadline."""
         key = _key("join", group_id, member.member_id)
         if key not in self._told_to_rejoin:
             self._told_to_rejoin.add(key)

@@ -1,4 +1,4 @@
-"""The topics that subscribed regular expressions stand for."""
+"""Resolves subscribed regular expressions to topics."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -19,9 +19,9 @@ def compiled(expression: str) -> TopicPattern:
 def resolve_expressions(
     draft: Draft, catalog: TopicCatalog, now_ms: int, may_describe: Callable[[str], bool]
 ) -> bool:
-    """Bring the topics of every subscribed expression up to date; whether one has changed.
+    """Update the topics of every subscribed expression; returns whether any has changed.
 
-    They are those that the member may describe which is heard of now, as in Kafka.
+    Only topics that the member being heard from may describe are included, as in Kafka.
     """
     group = draft.group
     wanted = {subscription.regex for subscription in group.subscriptions if subscription.regex}
@@ -41,7 +41,7 @@ def resolve_expressions(
 
 
 def _matching(expression: str, catalog: TopicCatalog) -> Iterable[str]:
-    """Internal topics are subscribed to by name only."""
+    """Internal topics can be subscribed to only by name."""
     pattern = compiled(expression)
     return (
         name

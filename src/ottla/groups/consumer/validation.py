@@ -1,4 +1,4 @@
-"""What a heartbeat of a consumer group must look like."""
+"""Validates consumer group heartbeats."""
 
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 

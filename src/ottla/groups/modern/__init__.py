@@ -1,1 +1,1 @@
-"""What consumer groups and share groups have in common: the coordinator assigns partitions."""
+"""The common part of consumer groups and share groups: the coordinator assigns partitions."""

@@ -1,11 +1,11 @@
-"""How often a group gets a new target assignment, and its members are to send heartbeats.
+"""How often a group gets a new target assignment, and how often its members send heartbeats.
 
-A target assignment costs time for every member and partition, so that a group of many that all join
-would spend its time on assignments for all but the last of them. It gets the next one only some
-time after the last (KIP-1263): the larger it is the later, and a small group never waits.
+A target assignment costs time for every member and partition, so if many members join, a group
+would spend its time on assignments for all but the last of them. So the next target follows only
+some time after the last (KIP-1263): the larger the group, the later; a small group never waits.
 
-Partitions change hands in heartbeats only. For some time after a change members are therefore told
-to send them more often than in a quiet group; the more members, the less so.
+Partitions move only in heartbeats. So for some time after a change members send them more often
+than in a quiet group; the more members there are, the less often.
 """
 
 from collections.abc import Sized
@@ -30,8 +30,8 @@ class Paced(Protocol):
 
 @entity
 class Pace:
-    assignment_interval_ms: int  # The longest that a group waits for its next target.
-    # The size of a group is the number of its members, and of the partitions of its last target.
+    assignment_interval_ms: int  # The longest wait for the next target.
+    # The size of a group is the number of its members plus the partitions in its last target.
     assignment_us_each: int = 100
     assignment_waits_above: int = 100
     heartbeat_interval_ms: int
@@ -39,7 +39,7 @@ class Pace:
     rebalance_heartbeat_ms_per_member: int = 5
 
     def is_target_due(self, group: Paced, now_ms: int) -> bool:
-        """A clock that was set back must not stop the group."""
+        """A clock that was set back must not stall the group."""
         if group.epoch == group.assignment_epoch:
             return False
         size = len(group.members) + group.target_partition_count

@@ -1,8 +1,8 @@
 """A group as an operation would leave it.
 
-An operation writes records one after the other and looks at what each of them makes of the group:
-every record is replayed at once, by the same code that will replay it into the group when it has
-been appended, but into a group that rests on that one. A heartbeat that changes nothing makes none.
+An operation writes records one after the other and looks at their effect on the group: every record
+is replayed at once, with the same code that will replay it into the group once it has been
+appended, but into a copy layered over the group. A heartbeat that changes nothing makes no copy.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from ottla.groups.record import Record
 
 
 class Replayed(Protocol):
-    """A group that replay alone changes."""
+    """A group that only replay changes."""
 
     def drafted(self) -> Self: ...
 
@@ -24,7 +24,7 @@ G = TypeVar("G", bound=Replayed)
 
 class GroupDraft(Generic[G]):
     def __init__(self, group: G, records: Iterable[Record] = ()) -> None:
-        """`records` are those of other groups that have to come first, and are not replayed."""
+        """`records` belong to other groups, must come first, and are not replayed."""
         self.group = group
         self.records: list[Record] = list(records)
         self._drafted = False

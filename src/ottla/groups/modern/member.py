@@ -1,4 +1,4 @@
-"""What members of consumer groups and of share groups have in common."""
+"""The common part of consumer group members and share group members."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple, Self
@@ -9,18 +9,18 @@ from ottla.protocol.entities import entity
 
 
 class Subscription(NamedTuple):
-    names: tuple[str, ...]  # In ascending order.
+    names: tuple[str, ...]  # Sorted.
     regex: str | None = None
 
 
 @entity
 class ModernMember(ABC):
     member_id: str
-    instance_id: str | None = None  # Of a static member; share groups have none.
+    instance_id: str | None = None  # For a static member; share groups have none.
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
-    subscribed_topic_names: tuple[str, ...] = ()  # In ascending order.
+    subscribed_topic_names: tuple[str, ...] = ()  # Sorted.
     epoch: int = 0
     previous_epoch: int = -1
     assigned: Assignment = NOTHING
@@ -31,7 +31,7 @@ class ModernMember(ABC):
 
     @abstractmethod
     def metadata(self) -> RecordValue:
-        """All but the epoch and the assignment."""
+        """Everything but the epoch and the assignment."""
 
     @abstractmethod
     def metadata_record(self, group_id: str) -> Record: ...
@@ -44,4 +44,4 @@ class ModernMember(ABC):
 
     @abstractmethod
     def with_assignment(self, value: RecordValue | None) -> Self:
-        """None: the member is in the group, but was never given anything."""
+        """None: the member is in the group, but was never assigned anything."""

@@ -1,6 +1,7 @@
-"""A mapping with changes that leave the one below it as it is.
+"""A mapping with changes layered over another one, which stays unchanged.
 
-It costs what is changed, however large the mapping below is, which must stay as it is meanwhile.
+Its cost depends on the changes, however large the mapping below is, which must not change
+meanwhile.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -10,7 +11,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _UNCHANGED: Final[Any] = object()
-_GONE: Final[Any] = object()  # In place of the value of a key that was removed.
+_GONE: Final[Any] = object()  # Stands for the value of a removed key.
 
 
 class Overlay(MutableMapping[K, V], Generic[K, V]):

@@ -1,4 +1,4 @@
-"""Layouts of record values that consumer groups and share groups have in common."""
+"""Record value layouts shared by consumer groups and share groups."""
 
 import uuid
 from dataclasses import field

@@ -1,4 +1,4 @@
-"""From the names that members subscribe to, to topics that exist."""
+"""Resolves subscribed names to existing topics."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from ottla.machine.catalog import TopicCatalog
 
 
 def partition_counts(topics: Iterable[str], catalog: TopicCatalog) -> Mapping[UUID, int]:
-    """Of those topics that exist."""
+    """For the topics that exist."""
     counts = {}
     for name in sorted(topics):
         topic_id, count = catalog.topic_id(name), catalog.partition_count(name)
@@ -20,7 +20,7 @@ def partition_counts(topics: Iterable[str], catalog: TopicCatalog) -> Mapping[UU
 
 
 def metadata_hash(counts: Mapping[UUID, int]) -> int:
-    """0 for no topics; the same for the same topics on every node."""
+    """0 for no topics; the same topics give the same value on every node."""
     if not counts:
         return 0
     digest = hashlib.blake2b(digest_size=8)

@@ -1,4 +1,4 @@
-"""The target assignment of a group: what its assignor is given, and what is written of it."""
+"""The target assignment of a group: the input of its assignor, and the records of its result."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ def group_spec(group: ModernGroup[Any], catalog: TopicCatalog) -> GroupSpec:
 
 
 def write_target(draft: GroupDraft[G], targets: Mapping[str, Assignment], now_ms: int) -> None:
-    """Only what differs from the last target is written."""
+    """Writes only the differences from the last target."""
     group = draft.group
     for member_id in sorted(group.members):
         target = targets.get(member_id, NOTHING)
@@ -42,7 +42,7 @@ def write_target(draft: GroupDraft[G], targets: Mapping[str, Assignment], now_ms
 
 
 def write_member(draft: GroupDraft[G], member: ModernMember) -> bool:
-    """Write what is new about the member; whether its subscription is."""
+    """Write the member if it has changed; returns whether its subscription has."""
     known = draft.group.members.get(member.member_id)
     if known is member or (known is not None and known.metadata() == member.metadata()):
         return False

@@ -1,4 +1,4 @@
-"""Records of committed offsets to bytes and back, fast: a coordinator stores little else.
+"""A fast codec for committed offsets: a coordinator stores little else.
 
 The key is the family (int16), group and topic (strings), and the partition (int32). The value is
 its version (int16), and then
@@ -10,7 +10,7 @@ its version (int16), and then
     expire timestamp  int64    version 1 only
     topic id          uuid     since version 4, which is flexible, as tagged field 0
 
-Every version is read. Version 4 is written, or 1 where an offset says itself when it expires.
+Every version can be read. Version 4 is written, or 1 for an offset that sets its own expiry.
 """
 
 import struct
@@ -48,10 +48,10 @@ _FAMILY_SIZE = 2
 _GROUP_START = _FAMILY_SIZE + 2
 _CACHED_BYTES_MAX = 256
 
-# Version 4 without metadata and with a topic id, as nearly every commit is.
+# Version 4 without metadata and with a topic id, as nearly every commit.
 _USUAL = struct.Struct(">hqiBq3s16s")
 _USUAL_SIZE = _USUAL.size
-_NO_METADATA = 1  # The size of the string, and 1.
+_NO_METADATA = 1  # The string size plus 1.
 _NO_TAGS = b"\x00"
 _TOPIC_ID = b"\x01\x00\x10"  # One tagged field, number 0, of 16 bytes.
 
@@ -104,7 +104,7 @@ def _encode_value(value: OffsetCommitValue) -> bytes:
 
 
 def decode_offset_commit(key: bytes, value: bytes | None) -> OffsetCommitRecord:
-    """Raises ValueError when the bytes are not such a record."""
+    """Raises ValueError if the bytes are not such a record."""
     try:
         (group_size,) = _unpack_size(key, _FAMILY_SIZE)
         group_end = _GROUP_START + group_size
@@ -120,7 +120,7 @@ def decode_offset_commit(key: bytes, value: bytes | None) -> OffsetCommitRecord:
 
 
 def _decode_topic_partition(data: bytes) -> TopicPartition:
-    """What stands after the group in a key."""
+    """The part of a key after the group."""
     topic, position = read_string(memoryview(data), 0, flexible=False)
     if len(data) != position + _PARTITION.size:
         raise ProtocolError(f"a key of {len(data)} bytes after the group")
@@ -132,7 +132,7 @@ def _decode_unusual_key(key: bytes) -> tuple[str, TopicPartition]:
     return group_id, _decode_topic_partition(key[position:])
 
 
-# Groups read the same partitions: each is in memory once.
+# Groups read the same partitions: each is in memory only once.
 _topic_partitions: Cache[bytes, TopicPartition] = Cache(_decode_topic_partition, 100_000)
 
 

@@ -1,4 +1,4 @@
-"""How offsets go: by OffsetDelete, with their group, with their topic, and by age (KIP-211)."""
+"""Removes offsets: by OffsetDelete, with their group, with their topic, and by age (KIP-211)."""
 
 from collections.abc import Collection, Iterable
 from itertools import islice
@@ -25,7 +25,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 
-BATCH_RECORDS_MAX = 5_000  # Tombstones of some 100 bytes each; a batch has to stay below 1 MB.
+BATCH_RECORDS_MAX = 5_000  # Tombstones of some 100 bytes each; a batch must stay below 1 MB.
 
 
 def delete_offsets(
@@ -94,9 +94,9 @@ def delete_groups(
 
 
 def remove_topics(state: CoordinatorState, topics: Collection[str]) -> tuple[Result[None], bool]:
-    """The topics were deleted: a later topic of the same name starts without their offsets.
+    """The topics were deleted: a later topic with the same name starts without their offsets.
 
-    As many offsets as fit one batch; whether more are left.
+    Removes as many offsets as fit into one batch; also returns whether more are left.
     """
     found = sorted(state.offsets.topic_partitions_of_topics(set(topics)))
     now = found[:BATCH_RECORDS_MAX]
@@ -105,9 +105,9 @@ def remove_topics(state: CoordinatorState, topics: Collection[str]) -> tuple[Res
 
 
 def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], bool]:
-    """Remove what has passed its retention, and groups that have neither members nor offsets.
+    """Remove offsets past their retention, and groups with neither members nor offsets.
 
-    About as much as fits one batch; whether more may be left. A share group stays until it is
+    Removes about one batch; also returns whether more may be left. A share group stays until it is
     deleted: its state is elsewhere.
     """
     records: list[Record | OffsetCommitRecord] = []
@@ -127,7 +127,7 @@ def expire_offsets(state: CoordinatorState, now_ms: int) -> tuple[Result[None], 
 
 
 def _farewell(state: CoordinatorState, group: Group) -> Iterable[Record]:
-    """A group that nothing in the log tells of needs no tombstone; it ends here."""
+    """A group without anything in the log needs no tombstone; it is forgotten here."""
     if state.has_record(group.group_id) or state.offsets.knows(group.group_id):
         return group.tombstones()
     state.forget_unused(group.group_id)

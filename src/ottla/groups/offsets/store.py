@@ -1,8 +1,8 @@
-"""The committed offsets of all groups of a coordinator, and those that wait for a marker.
+"""Committed and pending offsets of all groups of a coordinator.
 
 Offsets that a producer commits in a transaction are pending until the transaction's marker is
-replayed. Of two commits for one partition the later one in the log stands, also when the earlier
-one was pending and its marker comes last.
+replayed. Of two commits for one partition the later one in the log wins, even if the earlier one
+was pending and its marker comes last.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from ottla.protocol.topics import TopicPartition
 
 class Committed(NamedTuple):
     value: OffsetCommitValue
-    order: int  # Among all commits, in the order of the log.
+    order: int  # Position among all commits, in log order.
 
 
 _new_tuple = tuple.__new__
@@ -37,7 +37,7 @@ class OffsetStore:
     def __init__(self) -> None:
         self._committed: dict[str, GroupOffsets] = {}
         self._open: dict[int, OpenTransaction] = {}  # By producer id.
-        self._producers: dict[str, set[int]] = {}  # With an open transaction, by group.
+        self._producers: dict[str, set[int]] = {}  # Those with an open transaction, by group.
         self._commit_count = 0
 
     # Reading.
@@ -56,7 +56,7 @@ class OffsetStore:
         return group_id in self._producers
 
     def pending_partitions(self, group_id: str) -> set[TopicPartition]:
-        """The partitions for which a transaction that is not decided has committed an offset."""
+        """The partitions for which an undecided transaction has committed an offset."""
         return {
             topic_partition
             for producer_id in self._producers.get(group_id, ())
@@ -130,7 +130,7 @@ class OffsetStore:
         return _new_tuple(Committed, (value, self._commit_count))
 
     def _remove(self, group_id: str, topic_partition: TopicPartition) -> None:
-        """A removed offset does not come back by a marker either."""
+        """Nor can a marker bring a removed offset back."""
         _discard(self._committed, group_id, topic_partition)
         for producer_id in tuple(self._producers.get(group_id, ())):
             groups = self._open[producer_id].groups

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): membership, the records in flight of a partition, and their state."""
+"""Share groups (KIP-932): membership, the in-flight records of a partition, and their state."""

@@ -1,4 +1,4 @@
-"""What consumers may say about records, checked for its form, and against who has acquired them."""
+"""Validates acknowledgements, for their form and against the current holders of the records."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from ottla.protocol.messages.delivery_acknowledge import (
     DeliveryAcknowledgeType,
 )
 
-DELIVERY_RECORDS_MAX: Final = 10_000  # Of one acknowledgement in a holder's name.
+DELIVERY_RECORDS_MAX: Final = 10_000  # In one acknowledgement by holder.
 
 
 class TypedRange(NamedTuple):
@@ -25,9 +25,9 @@ class TypedRange(NamedTuple):
 
 
 def typed_ranges(acknowledgements: Iterable[Acknowledgement]) -> list[TypedRange]:
-    """As ranges of one type each, in ascending order. ApiError(invalid_request) if malformed.
+    """Split into sorted ranges of one type each. ApiError(invalid_request) if malformed.
 
-    As in Kafka one may begin with the last offset of the one before it.
+    As in Kafka, one may begin with the last offset of the previous one.
     """
     ranges: list[TypedRange] = []
     last_offset = -1
@@ -69,10 +69,10 @@ def validate_acquired(
     ranges: Sequence[TypedRange],
     acknowledgements: Sequence[Acknowledgement],
 ) -> None:
-    """ApiError, the one that Kafka answers, if the member has not acquired all of them.
+    """Kafka's ApiError unless the member has acquired all of them.
 
-    An acknowledgement that reaches past the end is refused for that, whatever else is wrong in it.
-    What was renewed is still acquired: only that can be said about an offset twice.
+    An acknowledgement that reaches past the end is rejected for that, whatever else is wrong with
+    it. A renewed record is still acquired: only a renewal may be repeated for an offset.
     """
     ends = [acknowledgement.last_offset for acknowledgement in acknowledgements]
     done_offset = -1
@@ -108,7 +108,7 @@ def _malformed(problem: str) -> ApiError:
 def validated_type(delivery: Delivery, log_end_offset: int) -> DeliveryAcknowledgeType:
     """ApiError(invalid_request) if the delivery makes no sense.
 
-    A new leader may know less of the log than was told of it before: then nothing is skipped yet.
+    A new leader may know less of the log than was reported before: then nothing is skipped yet.
     """
     try:
         kind = DeliveryAcknowledgeType(delivery.type)

@@ -1,4 +1,4 @@
-"""What one member takes of the batches that a fetch has found."""
+"""What a member acquires from the batches of a fetch."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -15,32 +15,32 @@ THROTTLED_MIN: Final = 2
 
 @entity
 class DeliveryRules:
-    """What the group's configuration says; it may be replaced at any time."""
+    """The group's configuration; it may be replaced at any time."""
 
     lock_duration_ms: int = 30_000
     delivery_count_limit: int = 5
-    record_locks_max: int = 2_000  # In flight at a time; a batch may go past it.
-    dead_letters: bool = False  # Of records past the limit.
+    record_locks_max: int = 2_000  # In flight at a time; a batch may exceed it.
+    dead_letters: bool = False  # For records past the limit.
     dead_letters_of_rejected: bool = False
-    left_behind_max: int = 10_000  # Records that only wait for dead letters, beside the locks.
-    backoff_ms: int = 0  # After the first delivery that failed; 0 for none.
+    left_behind_max: int = 10_000  # Records that wait only for dead letters, besides the locks.
+    backoff_ms: int = 0  # After the first failed delivery; 0 for none.
     backoff_multiplier: float = 2.0
     backoff_max_ms: int = 900_000
-    parked_max: int = 1_000_000  # Records outside the window: held, or waiting for their time.
-    key_order: bool = False  # Records of one key are handed out one at a time.
+    parked_max: int = 1_000_000  # Records outside the window: held, or waiting until they are due.
+    key_order: bool = False  # Records with the same key are delivered one at a time.
 
     @property
     def throttled_from(self) -> int:
-        """Records that were delivered so often are handed out fewer at a time."""
+        """Records with this delivery count are delivered fewer at a time."""
         return max(THROTTLED_MIN, (self.delivery_count_limit + 1) // 2)
 
     def room(self, runs: Runs) -> int:
-        """How many more records may be handed out for the first time."""
+        """How many more records may be delivered for the first time."""
         ignored = min(runs.left_behind, self.left_behind_max) + runs.parked_count
         return self.record_locks_max + ignored - runs.span
 
     def backoff_after(self, delivery_count: int) -> int:
-        """How long a record waits that was delivered so often and is to be delivered again."""
+        """How long a record with this delivery count waits for its redelivery."""
         if not self.backoff_ms:
             return 0
         try:
@@ -51,16 +51,16 @@ class DeliveryRules:
 
 
 class LogBatch(NamedTuple):
-    """A batch of the log, as a fetch found it."""
+    """A batch of the log, as found by a fetch."""
 
     first_offset: int
     last_offset: int
     deliverable: bool = True  # False for control records and aborted transactions.
-    delayed: tuple[tuple[int, int], ...] = ()  # Offsets of records that say when, and that time.
-    keys: Mapping[int, int] | None = None  # Numbers of keys by offset; None if not looked at.
+    delayed: tuple[tuple[int, int], ...] = ()  # Offsets and delivery times of delayed records.
+    keys: Mapping[int, int] | None = None  # Key numbers by offset; None if not examined.
 
     def pieces(self, first_offset: int, now_ms: int) -> Iterator[tuple[int, int, int | None]]:
-        """Ranges from an offset on, and when each may be delivered if not yet."""
+        """Ranges from `first_offset`, each with its delivery time, or None if it is due."""
         for offset, due_ms in self.delayed:
             if offset >= first_offset and due_ms > now_ms:
                 if offset > first_offset:
@@ -92,27 +92,27 @@ class Acquisition:
         now_ms: int,
     ) -> None:
         self.acquired: list[AcquiredRange] = []
-        self.count = 0  # Of records that were acquired.
-        self.stopped = False  # Some of the last batch was left: nothing after it may be taken.
-        self.first_offset = runs.end_offset  # What was touched; nothing while it lies after last.
+        self.count = 0  # Of acquired records.
+        self.stopped = False  # Part of the last batch was left: nothing after it may be taken.
+        self.first_offset = runs.end_offset  # The range touched; empty while it lies after last.
         self.last_offset = -1
         self._runs = runs
         self._lot = lot
         self._rules = rules
         self._member_id = member_id
-        self._batch_size = batch_size  # A range that has so many records ends with its batch.
+        self._batch_size = batch_size  # A range with this many records ends with its batch.
         self._now_ms = now_ms
         self._lock_until_ms = now_ms + rules.lock_duration_ms
         self._spent: list[Run] = []
         self._throttle = DeliveryThrottle(runs, rules)
 
     def finish(self) -> list[Run]:
-        """Available runs that must not be delivered again: they were often enough."""
+        """Available runs that must not be delivered again: they have reached the limit."""
         self._note_origins()
         return self._spent
 
     def take_batch(self, batch: LogBatch, first: int, records_max: int | None) -> None:
-        """Of a batch from its first offset on, without what may not be delivered yet."""
+        """Take a batch from `first` on, except what is not due yet."""
         for low, high, due_ms in batch.pieces(first, self._now_ms):
             left = None if records_max is None else records_max - self.count
             if left == 0:
@@ -123,7 +123,7 @@ class Acquisition:
                 self.take(low, high, left)
 
     def take_in_order(self, batch: LogBatch, first: int, records_max: int, order: KeyOrder) -> None:
-        """As `take_batch`, record by record: those behind another one of their key are parked."""
+        """Like `take_batch`, per record; those behind another one of their key are parked."""
         runs, lot = self._runs, self._lot
         assert batch.keys is not None
         dues_ms = dict(batch.delayed)
@@ -153,7 +153,7 @@ class Acquisition:
                 self._take_available(offset, offset, 1)
 
     def take(self, first_offset: int, last_offset: int, count_max: int | None) -> None:
-        """Acquire what is available of these offsets, and those that were never handed out."""
+        """Acquire what is available of these offsets, including those never delivered."""
         runs = self._runs
         left = last_offset - first_offset + 1 if count_max is None else count_max
         for run in runs.overlapping(first_offset, min(last_offset, runs.end_offset - 1)):
@@ -175,7 +175,7 @@ class Acquisition:
         self.stopped = last_offset >= runs.end_offset
 
     def _note_origins(self) -> None:
-        """What was handed out for the first time belongs together from now on."""
+        """Records first delivered together belong together from now on."""
         for first, last, delivery_count in self.acquired:
             if delivery_count == 1:
                 for run in self._runs.overlapping(first, last):
@@ -223,7 +223,7 @@ class Acquisition:
             )
 
     def park(self, offset: int, due_ms: int) -> bool:
-        """Not to be delivered yet; False if it was before, or is with somebody."""
+        """Not due yet; False if it was delivered before, or is held."""
         runs = self._runs
         if offset == runs.end_offset:
             runs.append(Run(offset, offset, DeliveryState.AVAILABLE))

@@ -1,7 +1,7 @@
-"""The delivery of a record to a share group: its states, and what a consumer can say about it.
+"""The delivery of a record to a share group: its states, and what a consumer can report.
 
     Available     acquire                                            -> Acquired
-                  its record says when it may be delivered           -> Parked
+                  its record has a delivery time                     -> Parked
                   delivered as often as allowed, dead letter wanted  -> Archiving
                   delivered as often as allowed                      -> Archived
                   not in the log (compaction, control records)       -> Archived
@@ -19,19 +19,19 @@
     Archived      final
     Parked        final in the window: `parking_lot` has it from then on
 
-Acquired is never written down: a record that is acquired is written as Available with the delivery
-count that it has now, so that a new leader hands it out again and still counts right. Parked is
-written as Archived, beside what is written of the record's time.
+Acquired is never persisted: an acquired record is written as Available with its current delivery
+count, so that a new leader delivers it again and still counts correctly. Parked is written as
+Archived, in addition to the record's delivery time.
 """
 
 import enum
 from typing import Final, NamedTuple
 
-DELIVERY_COUNT_MAX: Final = 32_767  # As it is sent and written; later deliveries count no further.
+DELIVERY_COUNT_MAX: Final = 32_767  # As sent and written; later deliveries do not increase it.
 
 
 class DeliveryState(enum.IntEnum):
-    """The numbers are those of the records of `__share_group_state`."""
+    """The values are those in the records of `__share_group_state`."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -64,7 +64,7 @@ _WRITTEN: Final = {
 
 
 class AcknowledgeType(enum.IntEnum):
-    """The numbers are those of ShareFetch and ShareAcknowledge."""
+    """The values are those in ShareFetch and ShareAcknowledge."""
 
     GAP = 0
     ACCEPT = 1
@@ -74,7 +74,7 @@ class AcknowledgeType(enum.IntEnum):
 
 
 class StateBatch(NamedTuple):
-    """Consecutive offsets in one state, as they are written down."""
+    """Consecutive offsets in the same state, as persisted."""
 
     first_offset: int
     last_offset: int
@@ -83,7 +83,7 @@ class StateBatch(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """What a consumer says about consecutive offsets: one type for all, or one for each."""
+    """What a consumer reports about consecutive offsets: one type for all, or one for each."""
 
     first_offset: int
     last_offset: int

@@ -1,8 +1,8 @@
-"""Hands out records that failed often fewer at a time, and on their last attempt one by one.
+"""Delivers records that failed often fewer at a time, and on their last attempt one by one.
 
-A record that makes its consumer fail takes along those that were delivered with it. So from half of
-the allowed deliveries on, a range that was handed out together is halved with each further attempt,
-and nothing else comes with it, as in Kafka.
+A record that makes its consumer fail takes along those delivered with it. So from half of the
+allowed deliveries on, a range that was delivered together is halved with each further attempt, and
+nothing else comes with it, as in Kafka.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from ottla.groups.share.acquisition import DeliveryRules
 
 ALL: Final = 1 << 62
-_ATTEMPTS_MIN: Final = 2  # With so few, the last attempt is nothing special.
+_ATTEMPTS_MIN: Final = 2  # With this few, the last attempt is not special.
 
 
 class DeliveryThrottle:
-    """Of one acquisition."""
+    """For one acquisition."""
 
     __slots__ = ("_count_max", "_origin", "_rules", "_runs")
 
     def __init__(self, runs: Runs, rules: "DeliveryRules") -> None:
         self._runs = runs
         self._rules = rules
-        self._origin: Origin | None = None  # The range that is throttled.
-        self._count_max: int | None = None  # So many records of it are handed out.
+        self._origin: Origin | None = None  # The throttled range.
+        self._count_max: int | None = None  # How many of its records may be delivered.
 
     @property
     def is_on(self) -> bool:
-        """Nothing else is handed out beside what was taken."""
+        """Nothing else may be delivered besides what was taken."""
         return self._origin is not None
 
     def allowed(self, run: Run, count: int) -> int:
-        """How many records of an available run may be taken, behind `count` others."""
+        """How many records of an available run may be taken, after `count` others."""
         if run.origin != self._origin:
             if self._origin is not None and count:
                 return 0

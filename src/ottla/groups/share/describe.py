@@ -1,4 +1,4 @@
-"""ShareGroupDescribe of one group."""
+"""ShareGroupDescribe, for a single group."""
 
 from kio.schema.share_group_describe.v1.response import (
     Assignment as DescribedAssignment,
@@ -45,7 +45,7 @@ def describe_missing(group_id: str, error: ApiError) -> DescribedGroup:
 
 
 def _describe_member(member: ShareMember, catalog: TopicCatalog) -> Member:
-    """Topics that were deleted are not shown."""
+    """Omits deleted topics."""
     return Member(
         member_id=member.member_id,
         rack_id=member.rack_id,

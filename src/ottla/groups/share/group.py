@@ -1,9 +1,9 @@
-"""A share group (KIP-932): a partition may have many members, and nothing is given up first.
+"""A share group (KIP-932): a partition may have many members, and none must revoke it first.
 
     Empty   no members
     Stable  otherwise
 
-Only partitions whose state the share coordinator has (`initialized`) are assigned.
+Only partitions whose state has been initialized at the share coordinator are assigned.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class ShareGroup(ModernGroup[ShareMember]):
     def state_name(self) -> str:
         return "Stable" if self.members else "Empty"
 
-    # What may be asked of it. It has no committed offsets, but its state at the share coordinator.
+    # Validation. A share group has no committed offsets, but state at the share coordinator.
 
     def validate_offset_commit(
         self,
@@ -80,7 +80,7 @@ class ShareGroup(ModernGroup[ShareMember]):
             f"{self.group_id} is a share group; it has no committed offsets",
         )
 
-    # What only share groups have.
+    # Specific to share groups.
 
     def state_record(self, value: ShareGroupStatePartitionMetadataValue) -> Record:
         return Record(ShareGroupStatePartitionMetadataKey(group_id=self.group_id), value)

@@ -1,8 +1,8 @@
 """ShareGroupHeartbeat: joining, staying in and leaving a share group.
 
-A member says only what has changed since its last heartbeat, and is told its assignment when that
-has changed or when it says its subscription. An epoch that is neither its own nor the one before
-fences it: it has to join again.
+A member sends only what has changed since its last heartbeat, and gets its assignment when that has
+changed or when it sends its subscription. An epoch that is neither its own nor the previous one
+fences it: it must join again.
 """
 
 from collections.abc import Iterable
@@ -214,7 +214,7 @@ def _require(condition: bool, problem: str) -> None:
 def _updated(
     member: ShareMember, request: ShareGroupHeartbeatRequest, caller: Caller
 ) -> ShareMember:
-    """What the request leaves out stays as it was."""
+    """Fields missing from the request stay unchanged."""
     names = request.subscribed_topic_names
     return replace(
         member,

@@ -1,12 +1,12 @@
-"""Which record of each key comes next, in share groups with `share.record.order=key`.
+"""The next record of each key, in share groups with `share.record.order=key`.
 
-A record that is not done stands in the line of its key, in the order of offsets, and only the first
-of a line may be handed out. It stays the first while somebody has it, while it waits for its time
-and while nobody has it; it leaves the line when it is done, or waits for nothing but its dead
-letter. Records without a key stand in no line.
+Every unfinished record is in the queue of its key, in offset order, and only the first of a queue
+may be delivered. It stays first while it is held, waits until it is due, or is available; it leaves
+the queue when it is finished, or waits only for its dead letter. Records without a key are in no
+queue.
 
-Keys are known by a number, such as a hash. Two keys with one number share a line, which is slower
-and never wrong. Nothing of this is written down: a new leader learns the keys from the log.
+Keys are identified by a number, such as a hash. Two keys with the same number share a queue, which
+is slower but never wrong. Nothing of this is persisted: a new leader learns the keys from the log.
 """
 
 from collections import deque
@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 class KeyOrder:
     def __init__(self, records: Iterable[tuple[int, int]] = ()) -> None:
-        """Ascending offsets of records that are not done, and the numbers of their keys."""
+        """Ascending offsets of unfinished records, with their key numbers."""
         self._keys: dict[int, int] = {}
-        # Ascending; offsets that have no key any more have left the line. The first one has.
+        # Ascending; an offset no longer in `_keys` has left its queue. The first is still there.
         self._lines: dict[int, deque[int]] = {}
         for offset, key in records:
             self.add(offset, key)
@@ -26,7 +26,7 @@ class KeyOrder:
         return len(self._keys)
 
     def add(self, offset: int, key: int | None) -> bool:
-        """A later record than all that were added before; whether it is the first of its key."""
+        """Add a record after all earlier ones; returns whether it is the first of its key."""
         if key is None:
             return True
         self._keys[offset] = key
@@ -43,7 +43,7 @@ class KeyOrder:
         return key is None or self._lines[key][0] == offset
 
     def finish(self, offset: int) -> int | None:
-        """It leaves its line; the record that is the first now, if it was before."""
+        """Remove it from its queue; returns the record that is first now, if this one was."""
         key = self._keys.pop(offset, None)
         if key is None:
             return None
@@ -58,6 +58,6 @@ class KeyOrder:
         return line[0]
 
     def finish_before(self, end_offset: int) -> list[int]:
-        """All before an offset leave; the records that are the first of their keys since."""
+        """Remove all before an offset; returns the records that became the first of their keys."""
         firsts = (self.finish(offset) for offset in sorted(self._keys) if offset < end_offset)
         return [first for first in firsts if first is not None and first >= end_offset]

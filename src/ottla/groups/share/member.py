@@ -1,4 +1,4 @@
-"""A member of a share group: it has what it is assigned from the moment that it is told."""
+"""A member of a share group: it has its assignment from the moment that it is told."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ class ShareMember(ModernMember):
             return self
         return replace(self, epoch=epoch, previous_epoch=self.epoch, assigned=assigned)
 
-    # As records.
+    # Records.
 
     def metadata_record(self, group_id: str) -> Record:
         return Record(

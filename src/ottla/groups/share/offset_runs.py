@@ -1,6 +1,6 @@
 """Consecutive offsets, divided into runs that share a state.
 
-The runs cover all offsets from the start to the end, without holes or overlaps, in order. Changing
+The runs cover all offsets from the start to the end, in order, without holes or overlaps. Changing
 a range splits the runs at its ends; neighbours that have become equal are joined again, so that
 there are never more runs than the deliveries need.
 """
@@ -20,7 +20,7 @@ from ottla.groups.share.delivery import (
 _first_offset = attrgetter("first_offset")
 
 
-# First and last offset of the range that a record was in when it was handed out first.
+# First and last offset of the range that a record belonged to on its first delivery.
 Origin = tuple[int, int]
 
 
@@ -50,14 +50,14 @@ class Run:
         self.last_offset = last_offset
         self.state = state
         self.delivery_count = delivery_count
-        self.member_id = member_id  # Of the member that has acquired it.
+        self.member_id = member_id  # The member that has acquired it.
         self.lock_until_ms = lock_until_ms
-        self.origin: Origin | None = None  # None before it was handed out.
-        self.reason: DeadLetterReason | None = None  # Of Archiving; unknown when it was loaded.
+        self.origin: Origin | None = None  # None before the first delivery.
+        self.reason: DeadLetterReason | None = None  # For Archiving; unknown after loading.
 
     @classmethod
     def loaded(cls, first_offset: int, batch: StateBatch) -> Self:
-        """From an offset on, as it was written."""
+        """A run from an offset on, as persisted."""
         run = cls(first_offset, batch.last_offset, batch.state.written, batch.delivery_count)
         run.origin = (first_offset, batch.last_offset)
         return run
@@ -74,7 +74,7 @@ class Run:
         self.lock_until_ms = lock_until_ms
 
     def leave_to(self, state: DeliveryState, reason: DeadLetterReason | None = None) -> None:
-        """Nobody has it any more."""
+        """Release the run from its member."""
         assert not self.state.is_final
         self.state = state
         self.reason = reason
@@ -96,8 +96,8 @@ class Runs:
     def __init__(self, start_offset: int) -> None:
         self._runs: list[Run] = []
         self.start_offset = start_offset
-        self.end_offset = start_offset  # Of the next run.
-        self.has_parked = False  # True while some run may be.
+        self.end_offset = start_offset  # Where the next run begins.
+        self.has_parked = False  # True while some run may be parked.
 
     def __iter__(self) -> Iterator[Run]:
         return iter(self._runs)
@@ -111,7 +111,7 @@ class Runs:
 
     @property
     def left_behind(self) -> int:
-        """Offsets at the start that nobody will get again: they wait for dead letters alone."""
+        """Offsets at the start that are not delivered again: they wait only for dead letters."""
         for run in self._runs:
             if run.state is not DeliveryState.ARCHIVING and not run.state.is_final:
                 return run.first_offset - self.start_offset
@@ -119,13 +119,13 @@ class Runs:
 
     @property
     def parked_count(self) -> int:
-        """Offsets that are handed out by the parking lot."""
+        """Offsets that the parking lot delivers."""
         if not self.has_parked:
             return 0
         return sum(run.count for run in self._runs if run.state is DeliveryState.PARKED)
 
     def unfinished(self) -> Iterator[int]:
-        """Offsets that may be handed out again."""
+        """Offsets that may be delivered again."""
         for run in self._runs:
             if run.state in (DeliveryState.AVAILABLE, DeliveryState.ACQUIRED):
                 yield from range(run.first_offset, run.last_offset + 1)
@@ -136,7 +136,7 @@ class Runs:
         self._runs.append(run)
 
     def overlapping(self, first_offset: int, last_offset: int) -> list[Run]:
-        """The runs that have offsets of the range, as they are."""
+        """The runs that have offsets in the range, unsplit."""
         low, high = self._run_indexes(first_offset, last_offset)
         return self._runs[low:high]
 
@@ -151,7 +151,7 @@ class Runs:
         return self.overlapping(first, last)
 
     def join(self, first_offset: int, last_offset: int) -> None:
-        """Join neighbours that are alike in and beside the range."""
+        """Join equal neighbours in and next to the range."""
         low, high = self._run_indexes(first_offset - 1, last_offset + 1)
         joined: list[Run] = []
         for run in self._runs[low:high]:
@@ -171,7 +171,7 @@ class Runs:
         self.has_parked = True
 
     def drop_final(self) -> None:
-        """Forget what is done at the start."""
+        """Forget the finished runs at the start."""
         count = 0
         for run in self._runs:
             if not run.state.is_final:
@@ -180,7 +180,7 @@ class Runs:
         self._drop(count)
 
     def drop_before(self, offset: int) -> None:
-        """Forget everything before `offset`, which may lie after the end."""
+        """Forget everything before `offset`, which may be past the end."""
         if offset <= self.start_offset:
             return
         if offset >= self.end_offset:

@@ -1,9 +1,9 @@
-"""Records that a share group has set aside: each with the time before which nobody gets it.
+"""Records that a share group has set aside, each with the time before which it is not delivered.
 
-A million of them fit into some twenty megabytes: offsets, times and delivery counts lie in arrays,
-cut into chunks that ascend by offset, so that a change moves one chunk and nothing is ever searched
-through. The chunk in which the next time lies is found through a heap, which exists only where
-somebody asks for times: the share coordinator keeps parked records, and only leaders hand them out.
+A million of them fit into some twenty megabytes: offsets, times and delivery counts are in arrays,
+divided into chunks sorted by offset, so that a change moves one chunk and nothing is ever scanned.
+The chunk with the next due time is found through a heap, which exists only where times are asked
+for: the share coordinator stores parked records, and only leaders deliver them.
 """
 
 import struct
@@ -15,8 +15,8 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 CHUNK_RECORDS: Final = 512
-PAGE_RECORDS: Final = 8_192  # Of what is written or sent at a time.
-ARCHIVING_DUE_MS: Final = -1  # In place of a time: a dead letter of it has to be written.
+PAGE_RECORDS: Final = 8_192  # Records written or sent at a time.
+ARCHIVING_DUE_MS: Final = -1  # Instead of a time: its dead letter must be written.
 
 _NOT_TIMED: Final = -2
 
@@ -27,12 +27,12 @@ _IS_LITTLE = sys.byteorder == "little"
 
 class ParkedRecord(NamedTuple):
     offset: int
-    due_ms: int  # Nobody gets it before.
+    due_ms: int  # Not delivered before.
     delivery_count: int
 
 
 class ParkedChange(NamedTuple):
-    """First ranges of offsets are removed, then records set; columns of equal length, ascending."""
+    """First removes ranges of offsets, then sets records; sorted columns of equal length."""
 
     removed: tuple[tuple[int, int], ...]
     offsets: "array[int]"
@@ -55,7 +55,7 @@ class ParkedChange(NamedTuple):
         return map(ParkedRecord, self.offsets, self.dues_ms, self.delivery_counts)
 
     def encode(self) -> bytes:
-        """Counted ranges, the count of records, and the columns; all numbers big-endian."""
+        """Counted ranges, the record count, and the columns; all numbers big-endian."""
         parts = [_COUNT.pack(len(self.removed))]
         parts.extend(_RANGE.pack(*each) for each in self.removed)
         parts.append(_COUNT.pack(len(self.offsets)))
@@ -64,7 +64,7 @@ class ParkedChange(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "ParkedChange":
-        """ValueError if it is not one."""
+        """ValueError if the data is invalid."""
         try:
             (removed_count,) = _COUNT.unpack_from(data)
             position = _COUNT.size + removed_count * _RANGE.size
@@ -101,11 +101,11 @@ class _Chunk:
     __slots__ = ("counts", "dues", "min_due", "offsets", "pushed")
 
     def __init__(self, offsets: "array[int]", dues: "array[int]", counts: "array[int]") -> None:
-        self.offsets = offsets  # Never empty, while it is in use.
+        self.offsets = offsets  # Never empty while in use.
         self.dues = dues
         self.counts = counts
         self.min_due = _NOT_TIMED
-        self.pushed = -1  # Which entry of the heap is its own; others are outdated.
+        self.pushed = -1  # Identifies its current heap entry; others are outdated.
 
 
 class Parked:
@@ -136,7 +136,7 @@ class Parked:
             yield from map(ParkedRecord, chunk.offsets, chunk.dues, chunk.counts)
 
     def page(self, first_offset: int, count: int = PAGE_RECORDS) -> ParkedChange:
-        """So many from an offset on, in whole chunks, as a change that sets them."""
+        """About `count` records from an offset on, in whole chunks, as a change that sets them."""
         columns = (array("q"), array("q"), array("h"))
         chunk_index = bisect_left(self._last_offsets, first_offset)
         for chunk in self._chunks[chunk_index:]:
@@ -149,7 +149,7 @@ class Parked:
         return ParkedChange((), *columns)
 
     def pages(self) -> Iterator[ParkedChange]:
-        """Everything, as changes that each replace what was known of a range of offsets."""
+        """Everything, as changes that each replace a range of offsets."""
         first = 0
         while (page := self.page(first)).offsets:
             last = page.offsets[-1]
@@ -222,7 +222,7 @@ class Parked:
         return found
 
     def remove_range(self, first_offset: int, last_offset: int) -> int:
-        """How many there were."""
+        """Returns how many there were."""
         before = self._count
         chunk_index = bisect_left(self._last_offsets, first_offset)
         while (
@@ -243,7 +243,7 @@ class Parked:
         return before - self._count
 
     def _find(self, offset: int) -> tuple[int, _Chunk | None, int]:
-        """The chunk that has the offset or would have it, and where; None past the last one."""
+        """The chunk for the offset, and the index in it; None past the last chunk."""
         chunk_index = bisect_left(self._last_offsets, offset)
         if chunk_index == len(self._chunks):
             return chunk_index, None, 0
@@ -259,7 +259,7 @@ class Parked:
         return heap[0][0] if heap else None
 
     def due(self, now_ms: int, count: int) -> list[int]:
-        """Offsets of so many whose time has come, about in the order of their times."""
+        """Offsets of up to `count` records that are due, roughly sorted by time."""
         heap = self._times()
         found: list[int] = []
         looked_at = []

@@ -1,4 +1,4 @@
-"""What one member takes of the parked records that a fetch has found."""
+"""What a member acquires from the parked records of a fetch."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class ParkedAcquisition:
         self, lot: ParkingLot, rules: DeliveryRules, settling: Settling, now_ms: int
     ) -> None:
         self.acquired: list[AcquiredRange] = []
-        self.lost_count = 0  # Of records that the log has no more.
+        self.lost_count = 0  # Records no longer in the log.
         self._lot = lot
         self._rules = rules
         self._settling = settling
@@ -22,7 +22,7 @@ class ParkedAcquisition:
     def take(
         self, found: Iterable[tuple[int, bool]], member_id: str, records_max: int, hold_ms: int
     ) -> None:
-        """Of ascending offsets, and whether the log has them."""
+        """`found` has ascending offsets, and whether the log has them."""
         lot = self._lot
         lock_until_ms = self._now_ms + (hold_ms or self._rules.lock_duration_ms)
         for offset, is_there in found:

@@ -1,13 +1,13 @@
 """A share-partition: which records of a partition a share group has in flight, and with whom.
 
-It lives on the partition's leader. The states of a record and what moves it from one to the other
-are in `delivery`. All offsets from `start_offset` to `end_offset` are the window, in flight. What
-lies before is done, and what lies after was never handed out; except for what `parking_lot` has:
-records that are held for long or wait for their time would fill the window.
+It lives on the partition's leader. The states of a record and their transitions are in `delivery`.
+The offsets from `start_offset` to `end_offset` are the window, in flight. What lies before is done,
+and what lies after was never delivered, except for the contents of `parking_lot`: records that are
+held for long or wait until they are due would fill the window.
 
-An operation changes the state at once and returns a Change: what of it has to be written down (by
-the share coordinator) before a consumer is told, and the dead letters that it made. If that write
-fails, the share-partition is dropped and made again from what is written. Time is passed in.
+An operation changes the state at once and returns a Change: what must be persisted (by the share
+coordinator) before a consumer is answered, and the resulting dead letters. If that write fails, the
+share-partition is dropped and rebuilt from the persisted state. Time is passed in.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,11 +42,11 @@ from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAckno
 
 class Change(NamedTuple):
     start_offset: int
-    batches: tuple[StateBatch, ...] = ()  # What has changed and is not before the start offset.
+    batches: tuple[StateBatch, ...] = ()  # What has changed from the start offset on.
     dead_letters: tuple[DeadLetter, ...] = ()
-    is_written: bool = True  # False when there is nothing to write down.
+    is_written: bool = True  # False if there is nothing to persist.
     parked: ParkedChange = NO_CHANGE
-    lost_count: int = 0  # Parked records that the log has no more.
+    lost_count: int = 0  # Parked records no longer in the log.
 
 
 class SharePartition:
@@ -57,7 +57,7 @@ class SharePartition:
         rules: DeliveryRules,
         parked: Iterable[ParkedChange] = (),
     ) -> None:
-        """`batches` is what was written of the records from the start offset on."""
+        """`batches` is the persisted state of the records from the start offset on."""
         self._rules = rules
         self._lot = ParkingLot(parked)
         self._runs = Runs(start_offset)
@@ -66,7 +66,7 @@ class SharePartition:
         self._runs.drop_final()
 
     def _load(self, batch: StateBatch) -> None:
-        """Offsets before it that nothing was written about were handed out at most once."""
+        """Offsets before it without persisted state were delivered at most once."""
         runs = self._runs
         first = max(batch.first_offset, runs.end_offset)
         if first > batch.last_offset:
@@ -75,7 +75,7 @@ class SharePartition:
             runs.append(Run(runs.end_offset, first - 1, DeliveryState.AVAILABLE))
         runs.append(Run.loaded(first, batch))
 
-    # What it is.
+    # State.
 
     @property
     def rules(self) -> DeliveryRules:
@@ -89,15 +89,15 @@ class SharePartition:
 
     @property
     def needs_keys(self) -> bool:
-        """Nothing can be acquired before `learn_keys`."""
+        """Whether nothing can be acquired before `learn_keys`."""
         return self._rules.key_order and self._lot.order is None
 
     def unfinished_offsets(self) -> list[int]:
-        """Of records that may be handed out again; ascending."""
+        """Records that may be delivered again, sorted."""
         return sorted([*self._runs.unfinished(), *self._lot.unfinished()])
 
     def learn_keys(self, keys: Mapping[int, int]) -> None:
-        """Numbers of the keys of unfinished records that have one."""
+        """`keys` has the key numbers of unfinished records with a key."""
         known = ((each, keys[each]) for each in self.unfinished_offsets() if each in keys)
         self._lot.set_order(KeyOrder(known))
 
@@ -107,19 +107,19 @@ class SharePartition:
 
     @property
     def end_offset(self) -> int:
-        """Nothing from here on was ever handed out."""
+        """Nothing from here on was ever delivered."""
         return self._runs.end_offset
 
     @property
     def delivery_complete_count(self) -> int:
-        """Of the records that are done, though some before them are not (KIP-1226)."""
+        """Finished records behind unfinished ones (KIP-1226)."""
         return sum(run.count for run in self._runs if run.state.is_final)
 
     def runs(self) -> Iterator[Run]:
         return iter(self._runs)
 
     def fetch_offset(self) -> int | None:
-        """Where to read what can be acquired next; None when too much is in flight already."""
+        """Where to read what can be acquired next; None if too much is in flight already."""
         for run in self._runs:
             if run.state is DeliveryState.AVAILABLE:
                 return run.first_offset
@@ -133,29 +133,29 @@ class SharePartition:
 
     @property
     def acquired_count(self) -> int:
-        """Records that consumers have."""
+        """Records held by consumers."""
         return self._count(DeliveryState.ACQUIRED) + self._lot.taken_count
 
     @property
     def available_count(self) -> int:
-        """Of the window: what can be acquired at once."""
+        """Records in the window that can be acquired at once."""
         return self._count(DeliveryState.AVAILABLE)
 
     @property
     def waiting_count(self) -> int:
-        """Parked records that nobody has."""
+        """Parked records that no consumer has."""
         return self._lot.waiting_count
 
     @property
     def archiving_count(self) -> int:
-        """Dead letters that are not written yet."""
+        """Dead letters not written yet."""
         return self._count(DeliveryState.ARCHIVING) + self._lot.archiving_count
 
     def _count(self, state: DeliveryState) -> int:
         return sum(run.count for run in self._runs if run.state is state)
 
     def due_offsets(self, count: int, now_ms: int) -> list[int]:
-        """So many parked records that can be acquired, ascending."""
+        """Up to `count` parked records that can be acquired, sorted."""
         if not self._lot.waiting or self.needs_keys:
             return []
         room = self.rules.record_locks_max - self._lot.locked_count
@@ -163,19 +163,19 @@ class SharePartition:
 
     @property
     def waits_for_dead_letters(self) -> bool:
-        """Nothing can be handed out, now or later, before some dead letters are written."""
+        """Nothing can be delivered, now or later, before some dead letters are written."""
         runs = self._runs
         return runs.span > 0 and runs.left_behind == runs.span and self.rules.room(runs) <= 0
 
     def next_timeout_ms(self, now_ms: int) -> int | None:
-        """When the first lock ends, or the time of a parked record comes."""
+        """When the first lock ends, or a parked record becomes due."""
         times = [run.lock_until_ms for run in self._runs if run.state is DeliveryState.ACQUIRED]
         if self._lot and (parked_ms := self._lot.next_timeout_ms(now_ms)) is not None:
             times.append(parked_ms)
         return min(times, default=None)
 
     def archiving(self) -> tuple[DeadLetter, ...]:
-        """The dead letters that are not written yet, as far as is known; ascending."""
+        """The dead letters not yet known to be written, sorted."""
         letters = [
             DeadLetter(run.first_offset, run.last_offset, run.delivery_count, self._reason(run))
             for run in self._runs
@@ -206,10 +206,10 @@ class SharePartition:
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
         """Give the member what is available in `batches`, which were read from `fetch_offset` on.
 
-        Batches are given as a whole, though the last one passes `records_max`, in ranges of about
-        `batch_size` records; without that not more than `records_max`, though it cuts a batch.
-        With `hold_ms` the member holds what it gets. In the order of keys it gets one record of a
-        key, of batches whose keys were looked at.
+        With `batch_size`, whole batches are given even if the last one exceeds `records_max`, in
+        ranges of about `batch_size` records; without it, at most `records_max`, even if that splits
+        a batch. With `hold_ms` the member holds what it gets. With key order it gets one record of
+        each key, from batches whose keys were examined.
         """
         acquisition = Acquisition(self._runs, self._lot, self.rules, member_id, batch_size, now_ms)
         offset = max(fetch_offset, self.start_offset)
@@ -258,7 +258,7 @@ class SharePartition:
         now_ms: int,
         hold_ms: int = 0,
     ) -> tuple[tuple[AcquiredRange, ...], Change]:
-        """Give the member parked records: ascending offsets, and whether the log has them."""
+        """Give the member parked records; `found` has ascending offsets, and whether they exist."""
         settling = Settling(self.rules, now_ms)
         acquisition = ParkedAcquisition(self._lot, self.rules, settling, now_ms)
         if not self.needs_keys:
@@ -266,12 +266,12 @@ class SharePartition:
         change = self._changed((), settling)
         return tuple(acquisition.acquired), change._replace(lost_count=acquisition.lost_count)
 
-    # What ends a delivery.
+    # Ending deliveries.
 
     def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement], now_ms: int
     ) -> Change:
-        """All of it or nothing; what lies before the start offset is done and passed over."""
+        """All or nothing; what lies before the start offset is done and skipped."""
         ranges = typed_ranges(acknowledgements)
         parked: list[tuple[int, AcknowledgeType]] = []
         if self._lot:
@@ -296,7 +296,7 @@ class SharePartition:
         ranges: Sequence[TypedRange],
         parked: list[tuple[int, AcknowledgeType]],
     ) -> list[TypedRange]:
-        """Puts what the member has of the parking lot into `parked`; the rest of the ranges."""
+        """Move the member's parked records into `parked`; returns the other ranges."""
         rest: list[TypedRange] = []
         for first, last, kind in ranges:
             for offset in self._lot.taken_between(first, last):
@@ -342,10 +342,11 @@ class SharePartition:
     def acknowledge_deliveries(
         self, deliveries: Iterable[Delivery], now_ms: int, log_end_offset: int
     ) -> tuple[list[ApiError | None], Change]:
-        """What is refused, in their order, and the change that the others make together.
+        """The refusals, in order, and the combined change of the others.
 
-        Each is done as a whole or not at all, whoever says so: a delivery names its holder, who
-        has the records with that delivery count, or had them last and nobody has them since.
+        Each delivery is applied completely or not at all, whoever reports it: it names its holder,
+        who has the records with that delivery count, or had them last and no one has had them
+        since.
         """
         start_offset = self.start_offset
         settling = Settling(self.rules, now_ms)
@@ -360,7 +361,7 @@ class SharePartition:
                 refused.append(error.with_traceback(None))
         change = self._changed(ranges, settling)
         return refused, change._replace(
-            batches=combined(change.batches),  # One range can be settled twice.
+            batches=combined(change.batches),  # A range can be settled twice.
             is_written=change.is_written or self.start_offset != start_offset,
         )
 
@@ -407,17 +408,17 @@ class SharePartition:
         return run if (held or free) and run.delivery_count == count else None
 
     def release_member(self, member_id: str, now_ms: int) -> Change:
-        """The member is gone: what it has goes back, except for what it holds."""
+        """The member is gone: release what it has, except what it holds."""
         parked = self._lot.locked_by(member_id)
         return self._release_where(lambda run: run.member_id == member_id, parked, now_ms)
 
     def expire(self, now_ms: int) -> Change:
-        """Locks end."""
+        """Release records with expired locks."""
         parked = self._lot.expired(now_ms)
         return self._release_where(lambda run: run.lock_until_ms <= now_ms, parked, now_ms)
 
     def on_clock_set(self, milliseconds: int) -> None:
-        """The clock jumped by so much: locks last as long as they did."""
+        """The clock jumped by this much: locks keep their remaining time."""
         self._runs.shift_locks(milliseconds)
         self._lot.shift_locks(milliseconds)
 
@@ -438,7 +439,7 @@ class SharePartition:
     def _in_window(self, run: Run) -> InWindow:
         return InWindow(run, self._runs, self._lot)
 
-    # What happens outside.
+    # External events.
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> Change:
         touched = [(letter.first_offset, letter.last_offset) for letter in letters]
@@ -450,7 +451,7 @@ class SharePartition:
         return self._changed(touched)
 
     def on_log_start(self, log_start_offset: int) -> Change:
-        """Retention or DeleteRecords took the records before this offset away."""
+        """Retention or DeleteRecords removed the records before this offset."""
         start_offset = self.start_offset
         lost_count = self._drop_before(log_start_offset)
         change = self._changed(())
@@ -460,7 +461,7 @@ class SharePartition:
         )
 
     def _drop_before(self, offset: int) -> int:
-        """How many parked records that are."""
+        """Returns how many parked records were dropped."""
         self._runs.drop_before(offset)
         return self._lot.finish_before(offset)
 
@@ -469,7 +470,7 @@ class SharePartition:
     def _changed(
         self, ranges: Sequence[tuple[int, int]], settling: Settling | None = None
     ) -> Change:
-        """What has changed in the window, and in the parking lot."""
+        """The changes in the window and the parking lot."""
         for first, last in ranges:
             self._runs.join(first, last)
         self._runs.drop_final()

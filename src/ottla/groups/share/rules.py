@@ -1,15 +1,15 @@
-"""What the configuration of a share group says about one of its topics."""
+"""The share group configuration, applied to one of its topics."""
 
 from typing import Final
 
 from ottla.groups.share.acquisition import DeliveryRules
 from ottla.groups.share.config import DEAD_LETTER_PREFIX, TOPIC_PLACEHOLDER, ShareConfig
 
-ORDERED_MAX: Final = 100_000  # Parked records whose keys are known, of some 200 bytes each.
+ORDERED_MAX: Final = 100_000  # Parked records with known keys, some 200 bytes each.
 
 
 def dead_letter_topic(config: ShareConfig, topic: str) -> str:
-    """Empty when dead letters are not wanted; one that fails again is not sent to yet another."""
+    """Empty if dead letters are not wanted; a dead letter that fails is not sent to yet another."""
     name = config.dead_letter_topic.replace(TOPIC_PLACEHOLDER, topic)
     return "" if name == topic or topic.startswith(DEAD_LETTER_PREFIX) else name
 

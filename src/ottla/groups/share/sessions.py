@@ -1,7 +1,7 @@
 """Share sessions: what each consumer of share groups fetches from this broker.
 
-A consumer names its partitions once; later requests carry only what changed. ShareFetch and
-ShareAcknowledge of a consumer use the same session and count its epoch together:
+A consumer names its partitions once; later requests carry only the changes. ShareFetch and
+ShareAcknowledge of a consumer use the same session and share its epoch:
 
     0   opens a session; one that the member had here ends
     n   goes on; the epoch must be one more than that of the request before
@@ -30,12 +30,12 @@ class ShareSession:
     def __init__(self, key: SessionKey, owner: object) -> None:
         self.key = key
         self.owner = owner  # The connection that the session ends with.
-        self.abandon: Callable[[], None] | None = None  # Ends the fetch that waits.
+        self.abandon: Callable[[], None] | None = None  # Ends the waiting fetch.
         self.epoch = INITIAL_EPOCH
         self.partitions: dict[TopicIdPartition, None] = {}  # Those to serve next come first.
 
     def end(self) -> None:
-        """A fetch that waits acquires nothing more, and is answered."""
+        """A waiting fetch acquires nothing more, and is answered."""
         if self.abandon is not None:
             self.abandon()
 
@@ -48,7 +48,7 @@ class ShareSession:
             self.partitions.pop(partition, None)
 
     def served(self, partitions: Iterable[TopicIdPartition]) -> None:
-        """Partitions that gave records go to the end, so that the others get their turn."""
+        """Move partitions that returned records to the end, so that the others get their turn."""
         for partition in partitions:
             if partition in self.partitions:
                 del self.partitions[partition]
@@ -59,7 +59,7 @@ class ShareSessions:
     def __init__(self, sessions_max: int) -> None:
         self._sessions_max = sessions_max
         self._sessions: dict[SessionKey, ShareSession] = {}
-        self._owners: dict[object, set[SessionKey]] = {}  # Also of sessions that have ended.
+        self._owners: dict[object, set[SessionKey]] = {}  # Includes sessions that have ended.
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -71,7 +71,7 @@ class ShareSessions:
     def open(self, key: SessionKey, owner: object) -> ShareSession:
         replaced = self._sessions.pop(key, None)
         if replaced is not None:
-            replaced.end()  # Its connection may be dead, though nobody noticed.
+            replaced.end()  # Its connection may be dead without anyone noticing.
         if len(self._sessions) >= self._sessions_max:
             raise ApiError(
                 ErrorCode.share_session_limit_reached,
@@ -103,7 +103,7 @@ class ShareSessions:
         return session
 
     def on_owner_gone(self, owner: object) -> list[ShareSession]:
-        """The sessions that have lasted until now; they end."""
+        """End and return the sessions that still existed."""
         mine = self.of_owner(owner)
         self._owners.pop(owner, None)
         for session in mine:

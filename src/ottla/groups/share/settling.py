@@ -1,4 +1,4 @@
-"""What a delivery comes to, for records in the window and for those in the parking lot."""
+"""Applies the outcome of a delivery, to records in the window and in the parking lot."""
 
 from typing import Protocol
 
@@ -27,7 +27,7 @@ class Delivered(Protocol):
     def finish(self, state: DeliveryState) -> None: ...
 
     def wait(self, due_ms: int, now_ms: int, delivery_count: int) -> None:
-        """They can be delivered again then."""
+        """Make them available again at `due_ms`."""
 
     def archive(self, reason: DeadLetterReason) -> DeadLetter: ...
 
@@ -94,7 +94,7 @@ class InLot:
 
 
 class Settling:
-    """Of one operation; `dead_letters` has those that it made."""
+    """For one operation; `dead_letters` has the resulting ones."""
 
     def __init__(self, rules: DeliveryRules, now_ms: int) -> None:
         self.dead_letters: list[DeadLetter] = []
@@ -102,7 +102,7 @@ class Settling:
         self._now_ms = now_ms
 
     def acknowledge(self, records: Delivered, kind: AcknowledgeType) -> None:
-        """What a member says, except that it renews its lock."""
+        """What a member reports, except renewals of its lock."""
         match kind:
             case AcknowledgeType.ACCEPT:
                 self.accept(records)
@@ -114,7 +114,7 @@ class Settling:
                 self.drop(records)
 
     def settle(self, records: Delivered, kind: DeliveryAcknowledgeType, delivery: Delivery) -> None:
-        """What is said in the name of the holder."""
+        """A report on behalf of the holder."""
         match kind:
             case DeliveryAcknowledgeType.ACCEPT:
                 self.accept(records)
@@ -135,7 +135,7 @@ class Settling:
         records.finish(DeliveryState.ARCHIVED)
 
     def release(self, records: Delivered, delay_ms: int | None = None) -> None:
-        """Without a delay the group's back-off counts."""
+        """Without a delay the group's back-off applies."""
         if records.delivery_count >= self._rules.delivery_count_limit:
             self.give_up(records)
             return
@@ -144,7 +144,7 @@ class Settling:
         records.wait(self._now_ms + delay_ms, self._now_ms, records.delivery_count)
 
     def put_back(self, records: Delivered) -> None:
-        """As if it had not been delivered."""
+        """Make them available, as if they had not been delivered."""
         records.wait(self._now_ms, self._now_ms, max(0, records.delivery_count - 1))
 
     def reject(self, records: Delivered) -> None:
@@ -152,7 +152,7 @@ class Settling:
         self._archive(records, DeadLetterReason.REJECTED, wanted=wanted)
 
     def give_up(self, records: Delivered) -> None:
-        """It was delivered as often as is allowed."""
+        """They have reached the delivery count limit."""
         wanted = self._rules.dead_letters
         self._archive(records, DeadLetterReason.DELIVERY_COUNT, wanted=wanted)
 

@@ -1,4 +1,4 @@
-"""State batches laid over one another."""
+"""Overlays state batches."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,7 +9,7 @@ from ottla.groups.share.delivery import StateBatch
 def overlay(
     old: Iterable[StateBatch], new: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """`old` where `new` says nothing, without what lies before the start offset."""
+    """`new` over `old`, without what lies before the start offset."""
     covering = sorted(new)
     pieces = [*covering]
     for batch in old:
@@ -27,7 +27,7 @@ def overlay(
 
 
 def combined(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
-    """In ascending order; where batches overlap, the later one counts."""
+    """Sorted; where batches overlap, the later one wins."""
     found = tuple(batches)
     ordered = sorted(found)
     if all(left.last_offset < right.first_offset for left, right in pairwise(ordered)):

@@ -1,19 +1,19 @@
 """The machine of one partition of `__share_group_state`: the share coordinator (KIP-932).
 
-It keeps what the leaders of share-partitions write down, and gives it back to a new leader. Two
-epochs fence writers that were overtaken:
+It stores what the leaders of share-partitions write, and returns it to a new leader. Two epochs
+fence writers that were overtaken:
 
-    leader epoch  of the partition; a write or read of an older leader is refused
+    leader epoch  of the partition; writes and reads of an older leader are refused
     state epoch   grows when the state is made anew (offsets were reset); a leader that still works
                   on the old state is refused and has to read it again
 
 A start offset of -1 means that the group has not begun to read the partition.
 
-Writes are changes, so each is worth only what those before it are: a write whose predecessor was
-lost, with a coordinator that was overtaken, must not be taken. A leader that reads the state says
-by which number it will write, and counts its writes. Who writes is remembered by this coordinator
-alone: the next one refuses the leader, which then reads what was kept. So do writes that are still
-on their way when their leader has read the state anew.
+Writes are deltas, so each depends on those before it: a write whose predecessor was lost, with a
+coordinator that was overtaken, must not be accepted. A leader that reads the state names its writer
+number, and counts its writes. Only this coordinator remembers the writer: the next one refuses the
+leader, which then reads what was kept. The same happens to writes still in flight when their leader
+has read the state again.
 """
 
 import base64
@@ -43,7 +43,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 NO_OFFSET = -1
 NO_EPOCH = -1
-NO_WRITER = 0  # Of leaders that do not count their writes, and of readers that do not write.
+NO_WRITER = 0  # For leaders that do not count their writes, and for readers that do not write.
 
 
 class SharePartitionKey(NamedTuple):
@@ -53,15 +53,15 @@ class SharePartitionKey(NamedTuple):
 
     @property
     def coordinator_key(self) -> str:
-        """As FindCoordinator takes it, and what decides where its state is kept."""
+        """The key for FindCoordinator, which also determines where the state is stored."""
         topic_id = base64.urlsafe_b64encode(self.topic_id.bytes).rstrip(b"=").decode()
         return f"{self.group_id}:{topic_id}:{self.partition}"
 
 
 def parse_coordinator_key(text: str) -> SharePartitionKey:
-    """ApiError(invalid_request) if it is not one."""
+    """ApiError(invalid_request) if it is malformed."""
     rest, _, partition = text.rpartition(":")
-    group_id, _, topic_id = rest.rpartition(":")  # The name of a group may have colons.
+    group_id, _, topic_id = rest.rpartition(":")  # Group names may contain colons.
     try:
         decoded = base64.b64decode(f"{topic_id}==", altchars=b"-_", validate=True)
         return SharePartitionKey(group_id, UUID(bytes=decoded), int(partition))
@@ -74,7 +74,7 @@ def parse_coordinator_key(text: str) -> SharePartitionKey:
 class StateWrite(NamedTuple):
     state_epoch: int
     leader_epoch: int
-    start_offset: int  # NO_OFFSET when it has not moved.
+    start_offset: int  # NO_OFFSET if it has not moved.
     batches: tuple[StateBatch, ...]
     delivery_complete_count: int = DELIVERY_COMPLETE_COUNT_UNKNOWN
     parked: ParkedChange = NO_CHANGE
@@ -84,7 +84,7 @@ class StateWrite(NamedTuple):
 
 @entity
 class ShareState:
-    """What is known of one share-partition."""
+    """The state of one share-partition."""
 
     snapshot_epoch: int = 0
     state_epoch: int = 0
@@ -94,7 +94,7 @@ class ShareState:
     batches: tuple[StateBatch, ...] = ()
     create_timestamp_ms: int = 0
     update_count: int = 0  # Since the last snapshot.
-    parked_count: int = 0  # Filled in when it is read.
+    parked_count: int = 0  # Set on reads.
 
 
 class ShareStateMachine:
@@ -104,11 +104,11 @@ class ShareStateMachine:
         self._catalog = catalog
         self._updates_per_snapshot = updates_per_snapshot
         self._states: dict[SharePartitionKey, ShareState] = {}
-        self._parked: dict[SharePartitionKey, Parked] = {}  # Not of those that have none.
-        # Writer and sequence of the next write; not written down, see above.
+        self._parked: dict[SharePartitionKey, Parked] = {}  # Only for those with parked records.
+        # Writer and sequence of the next write; not persisted, see above.
         self._expected: dict[SharePartitionKey, tuple[int, int]] = {}
 
-    # The machine.
+    # Machine.
 
     def replay(self, record: object, timestamp_ms: int) -> None:
         del timestamp_ms
@@ -129,14 +129,14 @@ class ShareStateMachine:
                 raise AssertionError(f"not a record of share-group state: {record}")
 
     def _replay_parked(self, share_partition: SharePartitionKey, change: ParkedChange) -> None:
-        """Its snapshot may have been cut off, or may follow when all is written anew."""
+        """Its snapshot may have been pruned, or may follow when everything is rewritten."""
         parked = self._parked.setdefault(share_partition, Parked())
         parked.apply(change)
         if not parked:
             del self._parked[share_partition]
 
     def _replay_update(self, share_partition: SharePartitionKey, value: ShareUpdateValue) -> None:
-        """Its snapshot may have been cut off when the state was deleted: then it says nothing."""
+        """Its snapshot may have been pruned when the state was deleted: then it means nothing."""
         state = self._states.get(share_partition)
         if state is None:
             return
@@ -165,7 +165,7 @@ class ShareStateMachine:
     def initialize(
         self, share_partition: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> Result[None]:
-        """Make the state, or make it anew with a later state epoch. Once more changes nothing."""
+        """Create the state, or recreate it with a later state epoch. Idempotent."""
         self._validate_share_partition(share_partition)
         known = self._states.get(share_partition)
         if known is not None:
@@ -191,7 +191,7 @@ class ShareStateMachine:
         now_ms: int,
         writer: int = NO_WRITER,
     ) -> Result[ShareState]:
-        """For a leader that begins; from now on older leaders are refused, and older writers."""
+        """For a new leader; from now on older leaders and older writers are refused."""
         state = self._known(share_partition)
         self._validate_leader_epoch(state, leader_epoch)
         self._validate_share_partition(share_partition)
@@ -206,7 +206,7 @@ class ShareStateMachine:
         return Result(state, (self._record(share_partition, state, write, now_ms),))
 
     def read_summary(self, share_partition: SharePartitionKey) -> Result[ShareState]:
-        """For those who only want to know, also that there is no state."""
+        """For readers without side effects, also if there is no state."""
         self._validate_share_partition(share_partition)
         state = self._states.get(share_partition) or ShareState()
         return Result(replace(state, parked_count=len(self._parked.get(share_partition, ()))))
@@ -214,7 +214,7 @@ class ShareStateMachine:
     def read_parked(
         self, share_partition: SharePartitionKey, leader_epoch: int, first_offset: int
     ) -> Result[ParkedChange]:
-        """A page of what is parked, for a leader that has read the rest; empty after the last."""
+        """A page of the parked records, for a leader that read the rest; empty after the last."""
         self._validate_leader_epoch(self._known(share_partition), leader_epoch)
         parked = self._parked.get(share_partition)
         return Result(NO_CHANGE if parked is None else parked.page(first_offset))
@@ -245,7 +245,7 @@ class ShareStateMachine:
         return self._states.keys()
 
     def with_waiting_letters(self) -> Iterator[SharePartitionKey]:
-        """The share-partitions that have dead letters which are not known to be written."""
+        """The share-partitions with dead letters that are not known to be written."""
         for share_partition, state in self._states.items():
             parked = self._parked.get(share_partition)
             if any(batch.state is DeliveryState.ARCHIVING for batch in state.batches) or (
@@ -254,9 +254,9 @@ class ShareStateMachine:
                 yield share_partition
 
     def rewrite(self, now_ms: int, share_partitions: Iterable[SharePartitionKey]) -> Result[None]:
-        """Write all of these states once more, so that older records of them can go.
+        """Write all of these states again, so that older records of them can be pruned.
 
-        The state of a topic that was deleted ends here.
+        The state of a deleted topic ends here.
         """
         records = []
         for share_partition in share_partitions:
@@ -273,9 +273,9 @@ class ShareStateMachine:
     def rewrite_parked(
         self, now_ms: int, share_partition: SharePartitionKey, first_offset: int
     ) -> Result[int | None]:
-        """As `rewrite`, for a page of what is parked; where the next one begins, if there is one.
+        """Like `rewrite`, for a page of parked records; returns where the next page begins, if any.
 
-        What changes between two pages is written too, so that all pages together are right.
+        Changes between two pages are also written, so that all pages together are correct.
         """
         del now_ms
         parked = self._parked.get(share_partition)
@@ -330,7 +330,7 @@ class ShareStateMachine:
     def _record(
         self, share_partition: SharePartitionKey, state: ShareState, write: StateWrite, now_ms: int
     ) -> Record:
-        """An update, or a snapshot after so many of them."""
+        """An update, or a snapshot after enough of them."""
         if state.update_count < self._updates_per_snapshot:
             return _update_record(share_partition, state, write)
         moved = write.start_offset != NO_OFFSET

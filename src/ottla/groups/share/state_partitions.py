@@ -1,8 +1,8 @@
-"""Which share-partitions have state at the share coordinator.
+"""The share-partitions that have state at the share coordinator.
 
-The group coordinator keeps the list and the share coordinator the state, so a change takes two
-steps: state is made before a partition is listed, and removed after it is no longer listed. Who
-does the steps begins again after a failure; both can be repeated.
+The group coordinator has the list and the share coordinator the state, so a change takes two steps:
+state is created before a partition is listed, and removed after it is no longer listed. After a
+failure the steps are repeated from the beginning; both are idempotent.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def share_group(state: CoordinatorState, group_id: str) -> ShareGroup:
 
 
 def uninitialized(state: CoordinatorState, group_id: str) -> Assignment:
-    """Partitions that members subscribe to and that cannot be assigned yet."""
+    """Subscribed partitions that cannot be assigned yet."""
     group = state.share_groups.get(group_id)
     if group is None:
         return frozenset()
@@ -39,7 +39,7 @@ def uninitialized(state: CoordinatorState, group_id: str) -> Assignment:
 def list_initialized(
     state: CoordinatorState, group_id: str, partitions: Assignment, now_ms: int
 ) -> Result[None]:
-    """Their state was made: from now on they can be assigned."""
+    """Their state was created: from now on they can be assigned."""
     group = share_group(state, group_id)
     if partitions <= group.initialized:
         return Result(None)
@@ -51,9 +51,9 @@ def list_initialized(
 
 
 def begin_alteration(state: CoordinatorState, group_id: str) -> Result[int]:
-    """The state epoch under which offsets of a group without members are set anew.
+    """The state epoch for resetting offsets of a group without members.
 
-    A group that does not exist yet begins with it.
+    Creates the group if it does not exist.
     """
     exists = not group_id or state.group(group_id) is not None
     group = share_group(state, group_id) if exists else ShareGroup(group_id)

@@ -1,15 +1,15 @@
-"""Records of `__share_group_state`: a share-partition's whole state, and changes of it since.
+"""Records of `__share_group_state`: the whole state of a share-partition, and later changes.
 
 0  snapshot: all of it; without a value the state was deleted
 1  update: what has changed since the last snapshot, whose epoch it carries
 
-Kafka has these two. A third one is Ottla's own; who does not know it passes over it:
+The first two are Kafka's. The third is Ottla's own; a reader that does not know it skips it:
 
 10000  parked: a change of the records that are held or wait for their time. Snapshots say nothing
        about them, except that a state which was deleted has none.
 
-Newer updates do not contain older ones, so this topic is not compacted: what lies before the last
-snapshot of every share-partition is cut off instead, once all that is parked is written anew too.
+Newer updates do not contain older ones, so this topic is not compacted: instead, what lies before
+the last snapshot of every share-partition is pruned, once all parked records are rewritten as well.
 """
 
 import uuid
@@ -65,7 +65,7 @@ class ShareUpdateKey(_SharePartitionKey):
 class ShareUpdateValue(ValueLayout):
     snapshot_epoch: int = field(metadata=wire("int32"))
     leader_epoch: int = field(metadata=wire("int32"))
-    start_offset: int = field(metadata=wire("int64"))  # -1 when it has not moved.
+    start_offset: int = field(metadata=wire("int64"))  # -1 if it has not moved.
     delivery_complete_count: int = field(
         metadata=wire("int32", tag=0), default=DELIVERY_COMPLETE_COUNT_UNKNOWN
     )

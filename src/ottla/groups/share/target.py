@@ -1,4 +1,4 @@
-"""The target assignment of a share group, and the partitions that it is made of."""
+"""The target assignment of a share group, and its partitions."""
 
 from ottla.groups.assignors.simple import assign_simple
 from ottla.groups.modern import target
@@ -14,7 +14,7 @@ ASSIGNOR_NAME = "simple"
 
 
 def subscribed_partitions(group: ShareGroup, catalog: TopicCatalog) -> Assignment:
-    """Of the subscribed topics that exist."""
+    """The partitions of the subscribed topics that exist."""
     return frozenset(all_partitions(partition_counts(group.subscribed_topics(), catalog)))
 
 

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe of one group."""
+"""StreamsGroupDescribe, for a single group."""
 
 from kio.schema.streams_group_describe.v0.response import (
     Assignment,

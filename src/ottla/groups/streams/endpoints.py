@@ -1,4 +1,4 @@
-"""Which process has which partitions, for interactive queries of a Streams application."""
+"""Maps processes to partitions, for interactive queries of a Streams application."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ def partitions_by_endpoint(
 def _partitions(
     group: StreamsGroup, tasks: Tasks, catalog: TopicCatalog
 ) -> Iterable[TopicPartition]:
-    """A task reads the partition of its number of every source that has one."""
+    """A task reads the partition with its number in every source that has one."""
     topics: dict[str, list[int]] = {}
     for part in group.topology.subtopologies if group.topology is not None else ():
         numbers = sorted(task.partition for task in tasks if task[0] == part.subtopology_id)

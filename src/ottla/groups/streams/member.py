@@ -24,14 +24,14 @@ NOTHING_OLDER: Final[Mapping[Task, int]] = MappingProxyType({})
 
 
 class MemberState(enum.IntEnum):
-    """The numbers are those of the records.
+    """The values are those in the records.
 
     STABLE
         -> UNREVOKED_TASKS   a new target takes tasks away
         -> UNRELEASED_TASKS  a new target gives tasks that others still have
-    UNREVOKED_TASKS          the member has to say that it gave the tasks up
+    UNREVOKED_TASKS          the member must confirm that it revoked the tasks
         -> any of the three  it did; the newest target counts
-    UNRELEASED_TASKS         the member has its epoch, and gets more as others let go
+    UNRELEASED_TASKS         the member has its epoch, and gets more as others release them
         -> any of the three  by its next heartbeat
     """
 
@@ -56,7 +56,7 @@ class StreamsMember:
     state: MemberState = MemberState.STABLE
     assigned: TaskAssignment = NOTHING
     pending_revocation: TaskAssignment = NOTHING
-    # Of the active tasks that the member had before its epoch: the epoch in which it got each.
+    # For active tasks assigned before the member's epoch: the epoch in which it got each.
     older_epochs: Mapping[Task, int] = field(default_factory=lambda: NOTHING_OLDER)
 
     @property
@@ -67,13 +67,13 @@ class StreamsMember:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def has_had_since(self, epoch: int, tasks: Iterable[Task]) -> bool:
-        """Whether all of them are the member's, and were in this epoch already."""
+        """Whether the member has all of them, and had them in this epoch already."""
         active = self.held.active
         return all(
             task in active and self.older_epochs.get(task, self.epoch) <= epoch for task in tasks
         )
 
-    # As records.
+    # Records.
 
     def metadata(self) -> StreamsGroupMemberMetadataValue:
         return StreamsGroupMemberMetadataValue(
@@ -136,7 +136,7 @@ class StreamsMember:
         )
 
     def with_assignment(self, value: RecordValue | None) -> "StreamsMember":
-        """None: the member is in the group, but was never given anything."""
+        """None: the member is in the group, but was never assigned anything."""
         if value is None:
             return StreamsMember(member_id=self.member_id).with_metadata(self.metadata())
         assert isinstance(value, StreamsGroupCurrentMemberAssignmentValue)

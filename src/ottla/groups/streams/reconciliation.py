@@ -1,8 +1,8 @@
-"""One step of a member from the tasks that it has towards those that it should have.
+"""One step of a member from its current towards its target tasks.
 
-An active task changes hands in two steps: its owner is told to give it up, and only when it says
-that it did, another member gets it. A process keeps the state of a task in one directory, so it
-never has two copies of the same task, in whatever role and thread.
+An active task moves in two steps: its owner is told to revoke it, and only once it has confirmed
+that does another member get it. A process keeps the state of a task in one directory, so it never
+has two copies of the same task, in whatever role and thread.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,9 +15,9 @@ from ottla.protocol.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Who has each task, or has yet to give it up."""
+    """Who has each task, or has yet to revoke it."""
 
-    active: dict[Task, str] = field(default_factory=dict)  # To the member.
+    active: dict[Task, str] = field(default_factory=dict)  # To its member.
     processes: dict[Task, set[str]] = field(default_factory=dict)  # In any role.
 
     @classmethod
@@ -43,9 +43,9 @@ def reconcile(
     owned: TaskAssignment | None,
     holders: Holders,
 ) -> StreamsMember:
-    """The member after the step; the same one when there is nothing to do.
+    """The member after the step; the same object if there is nothing to do.
 
-    `owned` is what the member says that it owns; None when it does not say.
+    `owned` is what the member reports; None if it reports nothing.
     """
     if member.is_reconciled_to(target_epoch):
         return member
@@ -93,7 +93,7 @@ def _moved(
 
 
 def _older_epochs(member: StreamsMember, epoch: int, held: TaskAssignment) -> Mapping[Task, int]:
-    """What the member keeps, it has had since an earlier epoch."""
+    """Kept tasks were assigned in an earlier epoch."""
     kept = held.active & member.held.active
     older = {
         task: since

@@ -30,7 +30,7 @@ class KeyValue(ValueLayout):
 
 @entity
 class StreamsGroupMetadataValue(EpochValue):
-    # The epoch of the topology whose topics were all there and fitted; -1 if they did not.
+    # The epoch of the topology whose topics all existed and fitted; -1 otherwise.
     validated_topology_epoch: int = field(metadata=wire("int32", tag=0), default=-1)
     last_assignment_configs: tuple[KeyValue, ...] | None = field(metadata={"tag": 1}, default=None)
 
@@ -91,7 +91,7 @@ class StreamsGroupCurrentMemberAssignmentKey(MemberKey):
 class CurrentTaskIds(ValueLayout):
     subtopology_id: str = field(metadata=wire("string"))
     partitions: tuple[int, ...] = field(metadata=wire("int32"))
-    # Since when the member has each active task; without, since its own epoch.
+    # When the member got each active task; empty means in its own epoch.
     assignment_epochs: tuple[int, ...] | None = field(metadata=wire("int32", tag=0), default=None)
 
 
@@ -116,14 +116,14 @@ class StreamsGroupTopologyKey(GroupKey):
 @entity
 class TopicInfo(ValueLayout):
     name: str = field(metadata=wire("string"))
-    partitions: int = field(metadata=wire("int32"))  # 0: as the topology needs it.
+    partitions: int = field(metadata=wire("int32"))  # 0: as the topology requires.
     replication_factor: int = field(metadata=wire("int16"))  # 0: the broker's default.
     topic_configs: tuple[KeyValue, ...]
 
 
 @entity
 class CopartitionGroup(ValueLayout):
-    """Topics with equally many partitions, as indexes into the lists of their subtopology."""
+    """Topics with equal partition counts, as indexes into the lists of their subtopology."""
 
     source_topics: tuple[int, ...] = field(metadata=wire("int16"))
     source_topic_regex: tuple[int, ...] = field(metadata=wire("int16"))

@@ -23,7 +23,7 @@ class StreamsSessions:
     def __init__(self, state: CoordinatorState, write_target: Callable[[Draft, int], None]) -> None:
         self._state = state
         self._write_target = write_target
-        self._delayed: set[str] = set()  # Groups whose first target waits for its time.
+        self._delayed: set[str] = set()  # Groups whose first target is delayed.
 
     def on_loaded(self, group: StreamsGroup, now_ms: int) -> None:
         timeout_ms = self._state.streams_config(group.group_id).session_timeout_ms

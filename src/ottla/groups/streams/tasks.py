@@ -1,8 +1,8 @@
-"""Tasks of a Streams application, and who does what of them.
+"""Tasks of a Streams application, and their roles.
 
 A task is a part of the topology (a subtopology) for one partition of its source topics. Its active
-copy processes records; standby copies keep its state warm elsewhere; a warm-up copy is a standby on
-its way to become active.
+copy processes records; standby copies keep its state warm elsewhere; a warm-up copy is a standby
+about to become active.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,7 +57,7 @@ def tasks_of(subtopologies: Iterable[tuple[str, Iterable[int]]]) -> Tasks:
 
 
 def by_subtopology(tasks: Iterable[Task]) -> Mapping[str, tuple[int, ...]]:
-    """Subtopologies and the partitions of each in ascending order."""
+    """Subtopologies with their partitions, sorted."""
     found: dict[str, list[int]] = {}
     for subtopology_id, partition in sorted(tasks):
         found.setdefault(subtopology_id, []).append(partition)

@@ -1,8 +1,8 @@
-"""How many tasks each part of a topology has, and which topics it needs that are not there.
+"""How many tasks each part of a topology has, and which of its topics are missing.
 
-A topology reads source topics, which users make, and has internal topics, which the coordinator
-makes: repartition topics between its parts, and changelogs of their state. How many partitions an
-internal topic gets follows from the sources:
+A topology reads source topics, which users create, and has internal topics, which the coordinator
+creates: repartition topics between its parts, and changelogs of their state. The partition count of
+an internal topic follows from the sources:
 
     repartition topic   what the topology says; otherwise as many as the largest source of a
                         subtopology that writes to it, and as its copartition group has
@@ -30,7 +30,7 @@ _TOPICS_NAMED_MAX = 3
 
 
 class Status(enum.IntEnum):
-    """What a member is told about its group; the numbers are those of the protocol."""
+    """What a member is told about its group; the values are those of the protocol."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -54,7 +54,7 @@ class InternalTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredTopology:
-    task_counts: Mapping[str, int]  # By subtopology; empty if they cannot be told.
+    task_counts: Mapping[str, int]  # By subtopology; empty if unknown.
     missing: tuple[InternalTopic, ...] = ()
     problem: Problem | None = None
 
@@ -69,7 +69,7 @@ class _Unfit(Exception):
 
 
 def topology_of(topology: wire.Topology) -> StreamsGroupTopologyValue:
-    """What a member says about its topology, as it is written down."""
+    """The topology that a member sent, as a record."""
     return StreamsGroupTopologyValue(
         epoch=topology.epoch,
         subtopologies=tuple(
@@ -105,7 +105,7 @@ def _topics(topics: Iterable[wire.TopicInfo]) -> tuple[TopicInfo, ...]:
 
 
 def _copartition_group(part: wire.Subtopology, group: wire.CopartitionGroup) -> CopartitionGroup:
-    """The lists are sorted where they are written, so the indexes change."""
+    """The lists are sorted in the record, so the indexes change."""
     sources = sorted(part.source_topics)
     repartitions = sorted(topic.name for topic in part.repartition_source_topics)
     try:
@@ -191,10 +191,10 @@ class _Configuration:
             )
 
     def _decide_repartition_topics(self) -> None:
-        """Those that the topology leaves open follow what is written to them, as in Kafka.
+        """Undeclared counts follow from what writes to the topic, as in Kafka.
 
-        The first subtopology that writes to one, and of whose sources one is known, decides. So it
-        may read what it writes.
+        The first subtopology that writes to it and has a known source decides. So it may read what
+        it writes.
         """
         decided = self._decided
         sources = [topic for part in self._parts for topic in part.repartition_source_topics]
@@ -224,7 +224,7 @@ class _Configuration:
         return max((count for count in counts if count), default=None)
 
     def _align(self, part: Subtopology, group: CopartitionGroup) -> None:
-        """The topics of the group get equally many partitions, if they can."""
+        """Give the topics of the group equal partition counts, if possible."""
         repartitions = [part.repartition_source_topics[i] for i in group.repartition_source_topics]
         fixed = {part.source_topics[index] for index in group.source_topics}
         fixed.update(topic.name for topic in repartitions if topic.partitions)

@@ -1,4 +1,4 @@
-"""What a heartbeat of a streams group must look like."""
+"""Validates streams group heartbeats."""
 
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest, Topology
 
@@ -7,7 +7,7 @@ from ottla.protocol.times import in_milliseconds
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
-LEFT_TEMPORARILY_EPOCH = -2  # Of static members, which Kafka does not have here yet.
+LEFT_TEMPORARILY_EPOCH = -2  # For static members, which Kafka does not support here yet.
 
 
 def validate(request: StreamsGroupHeartbeatRequest) -> None:
