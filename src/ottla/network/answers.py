@@ -1,10 +1,10 @@
-"""The answers of one connection, in the order of its requests, up to its outbox.
+"""The responses of one connection, in request order, up to its outbox.
 
 A reply keeps its place in `pending` until it and all before it are answered; then its parts are
-gathered, and what was gathered in one turn leaves in one write.
+gathered, and everything gathered in one turn leaves in one write.
 
-Durations are counted by runs: answers in a row of the same API whose requests came in one receive,
-and which leave together, took the same time. A run costs two looks at the clock, an answer none.
+Durations are counted in runs: consecutive responses of the same API whose requests came in one
+receive, and which leave together, took the same time. A run costs two clock reads, a response none.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from ottla.network.outbox import Outbox
 from ottla.network.session_hub import Hub
 
 GATHERED_BYTES_MAX = 262_144
-JOINED_BYTES_MAX = 65_536  # Above, several buffers are cheaper to write than to join.
+JOINED_BYTES_MAX = 65_536  # Above this, writing several buffers is cheaper than joining them.
 
-# The API keys of requests that may be dispatched while an earlier one has no answer yet.
+# The API keys of requests that may be dispatched while an earlier one has no response yet.
 Overtakers = Container[int]
 NOBODY: Final[Overtakers] = frozenset()
 
 
 class Reply:
-    """The place of one answer in the order of answers."""
+    """The place of one response in the order of responses."""
 
     __slots__ = ("_answers", "api", "parts", "received_ns", "request_size")
 
@@ -54,19 +54,19 @@ class Reply:
             answers.hold(parts)
 
     def skip(self) -> None:
-        """This request has no answer; those behind it may leave."""
+        """This request gets no response; those behind it may leave."""
         self.send(())
 
     def let_pass(self, overtakers: Overtakers) -> None:
-        """The effect is there and only the answer is not. Nothing has overtaken it so far; what it
-        has overtaken itself lets the same requests pass."""
+        """The effect has happened and only the response is missing. Nothing has overtaken it so
+        far; requests that it has overtaken itself let the same ones pass."""
         answers = self._answers
         if not answers.closed and self.parts is None:
             answers.let_pass(overtakers)
 
     @property
     def is_newest(self) -> bool:
-        """It waits for its answer, and no other has begun to since."""
+        """Whether it waits for its response, and no other reply has been created since."""
         pending = self._answers.pending
         return self.parts is None and bool(pending) and pending[-1] is self
 
@@ -104,29 +104,29 @@ class Answers:
     ) -> None:
         self._hub = hub
         self._transport = transport
-        self._on_change = on_change  # A bound may be passed now, or hold again.
+        self._on_change = on_change  # A bound may be exceeded now, or hold again.
         self._pending_max = hub.config.pending_requests_max
         self._pending_size_max = hub.config.pending_request_bytes_max
-        self._held_size = 0  # Memory of answers that wait for an earlier one.
+        self._held_size = 0  # Memory of responses that wait for an earlier one.
         self._gathered: list[Part] = []
         self._gathered_size = 0  # In memory.
         self._gathered_files = False  # There is a file among them.
-        # The answers that are gathered and not timed yet. Of one receive they all have the same
-        # integer, so that no two need be compared.
+        # The gathered responses that are not timed yet. All of one receive have the same integer,
+        # so that no two need be compared.
         self._run_api = hub.unnamed_api
         self._run_received_ns = 0
         self._run_count = 0
         self._scheduled = False
         self.outbox = Outbox(hub, transport, plain_socket, on_change, on_failure)
         self.closed = False
-        self.gathering = False  # Whoever sets it calls `flush` when it ends.
+        self.gathering = False  # Whoever sets it calls `flush` at the end.
         self.pending: deque[Reply] = deque()
-        self.pending_size = 0  # Bytes of the requests that have no answer yet.
-        self.overtakers = NOBODY  # Those that all pending ones let pass; means nothing without any.
+        self.pending_size = 0  # Bytes of the requests without a response yet.
+        self.overtakers = NOBODY  # Those that all pending ones let pass, if there are any.
 
     @property
     def unsent_bytes(self) -> int:
-        """The memory that answers take until the socket has them."""
+        """The memory that responses take until the socket has them."""
         return (
             self._held_size
             + self._gathered_size
@@ -136,7 +136,7 @@ class Answers:
 
     @property
     def all_left(self) -> bool:
-        """Every answer has been handed to the transport."""
+        """Whether every response has been handed to the transport."""
         return not (self.pending or self._gathered or self.outbox.parts)
 
     def reply(self, request_size: int, overtakers: Overtakers, api: ApiCounters) -> Reply:
@@ -157,7 +157,7 @@ class Answers:
         self._on_change()
 
     def send_now(self, data: bytes, api: ApiCounters) -> None:
-        """An answer that takes the next place and is complete. Only when nothing is pending."""
+        """A complete response that takes the next place. Only if nothing is pending."""
         received_ns = self._hub.received_ns
         if received_ns is not self._run_received_ns or api is not self._run_api:
             if self._run_count:
@@ -171,13 +171,13 @@ class Answers:
             self._flush_when_due()
 
     def hold(self, parts: Sequence[Part]) -> None:
-        """Count an answer that waits for an earlier one."""
+        """Count a response that waits for an earlier one."""
         self._held_size += sum(map(memory_size, parts))
         if self._held_size > self._hub.config.unsent_bytes_max:
             self._on_change()
 
     def release(self) -> None:
-        """Gather the answers whose turn it is."""
+        """Gather the responses whose turn it is."""
         pending = self.pending
         parts = self._take_next()
         self._gather(parts)
@@ -200,7 +200,7 @@ class Answers:
         return reply.parts
 
     def _end_run(self) -> None:
-        """As Durations.add does, without the call."""
+        """Like Durations.add, without the call."""
         api, count = self._run_api, self._run_count
         duration_ns = monotonic_ns() - self._run_received_ns
         api.counts[duration_ns.bit_length()] += count
@@ -265,7 +265,7 @@ class Answers:
             self._transport.writelines(gathered)  # type: ignore[arg-type]
 
     def discard(self) -> None:
-        """Drop what has not left. Replies that are sent later have no effect."""
+        """Drop what has not left. Replies sent later have no effect."""
         if self._run_count:
             self._end_run()
         self.closed = True

@@ -1,24 +1,24 @@
-"""The memory that all connections may hold together, and who is read on when it is short.
+"""The memory that all connections may use together, and which of them are read when it is short.
 
-A session is read on while it holds no more than is left. One alone can take half of the memory; n
-that take all they can leave an equal part free, and every session that holds less than that part
-is served as if they were not there. A session that holds next to nothing is always served.
+A session is read while it uses no more than is left. One alone can take half of the memory; n
+sessions that take all they can leave an equal part free, and every session that uses less than that
+part is served as if they were not there. A session that uses next to nothing is always served.
 
-Sessions of other brokers have a share of the memory that nobody else can take.
+Sessions of other brokers have a share of the memory that no one else can take.
 
-Requests that are half here and cannot grow would wait for each other for ever. They get overdrafts,
-first come, first served: what they hold beyond the limit is counted apart, and all overdrafts
-together are at most one request of the largest size.
+Incomplete requests that cannot grow would wait for each other forever. They get overdrafts, first
+come, first served: what they use beyond the limit is counted separately, and all overdrafts
+together are at most one request of the maximum size.
 """
 
 from collections.abc import Callable
 from typing import Protocol
 
-PEERS_SHARE = 8  # One part in so many is for other brokers.
-SMALL_BYTES = 4_096  # Who holds no more is always read.
+PEERS_SHARE = 8  # One part in this many is for other brokers.
+SMALL_BYTES = 4_096  # A session that uses no more is always read.
 SCARCE_BYTES = 2_097_152  # When less is left, or a quarter, sessions receive little at a time.
 SCARCE_SHARE = 4
-WAKE_SHARE = 8  # A session that waits is read again when this part of what it holds is left over.
+WAKE_SHARE = 8  # A waiting session is read again once this part of its usage is left over.
 
 
 class Debtor(Protocol):
@@ -28,7 +28,7 @@ class Debtor(Protocol):
 
 
 class MemoryBudget:
-    """`on_scarce` hears when little is left and when that is over, `on_wait` of each that waits."""
+    """`on_scarce` is called when little is left and when that is over, `on_wait` for each wait."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class MemoryBudget:
         self._overdraft_limit = overdraft_limit
         self._on_scarce = on_scarce
         self._on_wait = on_wait
-        self._common = self._peers = 0  # What sessions of clients and of brokers hold.
-        self._overdrafts: dict[Debtor, list[int]] = {}  # What each was granted, and holds of it.
-        self._granted = 0  # Invariant: the sum of what the overdrafts were granted.
-        # What they hold, and what is missing of their requests; in the order of their coming.
+        self._common = self._peers = 0  # Used by sessions of clients and of brokers.
+        self._overdrafts: dict[Debtor, list[int]] = {}  # What each was granted, and uses of it.
+        self._granted = 0  # Invariant: the sum of the granted overdrafts.
+        # What they use, and what is missing of their requests; in order of arrival.
         self._waiting: dict[Debtor, tuple[int, int]] = {}
-        self._wake_at = 0  # Nobody who waits needs less than this to be left.
+        self._wake_at = 0  # No waiting session needs less than this.
         self._scarce = False
         self.used = 0  # Invariant: the sum of what the sessions charged.
 
     @property
     def short(self) -> bool:
-        """Little is left, somebody waits, or could not go on without an overdraft."""
+        """Whether little is left, a session waits, or one depends on an overdraft."""
         return bool(self._scarce or self._waiting or self._overdrafts)
 
     @property
@@ -72,7 +72,7 @@ class MemoryBudget:
             self._count(session, change)
 
     def has_room(self, session: Debtor, held: int) -> bool:
-        """Whether a session that holds so much may be read on."""
+        """Whether a session that uses this much may be read."""
         if (
             held <= SMALL_BYTES
             or held <= self._common_limit - self._common
@@ -85,7 +85,7 @@ class MemoryBudget:
         return False
 
     def overdraw(self, session: Debtor, missing: int) -> bool:
-        """Whether it may be read on beyond the limit, to the end of the request that it is in."""
+        """Whether it may be read beyond the limit, to the end of its current request."""
         if self._overdrafts and self._granted + missing > self._overdraft_limit:
             return False
         self._overdrafts[session] = [missing, 0]
@@ -133,7 +133,7 @@ class MemoryBudget:
             self._wake()
 
     def _wake(self) -> None:
-        """As many of those that wait as there is memory for, or room for overdrafts."""
+        """Wake as many waiting sessions as there is memory for, or room for overdrafts."""
         left = self._common_limit - self._common
         room = self._overdraft_limit - self._granted
         overdrawn = bool(self._overdrafts)

@@ -1,8 +1,8 @@
-"""How fast connections may be made, in all and from one address (KIP-612).
+"""Limits the connection rate, in total and per address (KIP-612).
 
-Past the rate of an address a new connection is held for as long as the rate is exceeded, and then
-closed: whoever retries at once gains nothing. Past the rate of the broker nothing is accepted for
-that long, and new connections wait in the kernel.
+Beyond the rate of an address a new connection is held for as long as the rate is exceeded, and then
+closed: retrying at once gains nothing. Beyond the rate of the broker nothing is accepted for that
+long, and new connections wait in the kernel.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Final
 
 from ottla.security.rates import Rate, Windows
 
-ADDRESSES_UNSWEPT_MAX: Final = 1_000  # More than twice as many as last time, and idle ones go.
+ADDRESSES_UNSWEPT_MAX: Final = 1_000  # At more than twice the last count, idle ones are dropped.
 
 
 def _unlimited(_: str) -> float | None:
@@ -21,15 +21,15 @@ class ConnectionRates:
     def __init__(self, windows: Windows, bound: float, monotonic_ms: Callable[[], float]) -> None:
         self.of_address: Callable[[str], float | None] = _unlimited  # None: no limit.
         self._windows = windows
-        self.bound = bound  # Of all connections together, in a second.
+        self.bound = bound  # Of all connections together, per second.
         self._monotonic_ms = monotonic_ms
         self._total = Rate(windows)
         self._by_address: dict[str, Rate] = {}
         self._addresses_max = ADDRESSES_UNSWEPT_MAX
 
     def throttle_ms(self, address: str) -> int:
-        """Count a connection of this address; for how long it is too many, if it is. Then it does
-        not count."""
+        """Count a connection of this address; returns how long it is too many, or 0. In the first
+        case it does not count."""
         bound = self.of_address(address)
         if bound is None:
             return 0
@@ -46,7 +46,7 @@ class ConnectionRates:
         return throttle_ms
 
     def pause_ms(self) -> int:
-        """Count a connection; for how long no other may be accepted."""
+        """Count a connection; returns for how long no other may be accepted."""
         now_ms = self._monotonic_ms()
         self._total.record(1, now_ms)
         return min(self._total.excess_ms(self.bound, now_ms), self._windows.size_ms)

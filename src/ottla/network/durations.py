@@ -1,14 +1,14 @@
-"""How long things take, in buckets that cost the hot path no search.
+"""Duration histograms, in buckets that cost the hot path no search.
 
 A duration is counted by the bit length of its nanoseconds: bucket `i` has those from 2**(i - 1) up
-to, not including, 2**i. Whoever reads the counts joins as many buckets as wanted.
+to 2**i, exclusive. Readers may merge as many buckets as they want.
 """
 
 _BUCKETS: int = 64
 
 
 class Durations:
-    """Plain integers, which one thread changes and any may read."""
+    """Plain integers, changed by one thread and readable by any."""
 
     __slots__ = ("counts", "total_ns")
 
@@ -23,19 +23,19 @@ class Durations:
 
 
 class ApiCounters(Durations):
-    """The requests of one API. Durations are those of answers: from the receipt of the request to
-    the moment when its answer leaves, with everything that it waited for."""
+    """The requests of one API. Durations are from the receipt of a request to the moment when its
+    response leaves, including everything it waited for."""
 
     __slots__ = ("errors", "unanswered")
 
     def __init__(self) -> None:
         super().__init__()
-        self.unanswered = 0  # Those that want no answer.
-        self.errors: dict[int, int] = {}  # By error code; one for each item that was refused.
+        self.unanswered = 0  # Requests without a response.
+        self.errors: dict[int, int] = {}  # By error code; one per rejected item.
 
     @property
     def requests(self) -> int:
-        """Those that are done with."""
+        """The finished requests."""
         return sum(self.counts) + self.unanswered
 
     def refuse(self, error_code: int) -> None:

@@ -1,7 +1,7 @@
-"""Where a broker listens and what it tells clients: `NAME://host:port`.
+"""Where a broker listens and what it advertises: `NAME://host:port`.
 
-Names are upper-case, as Kafka normalises them. An empty host means all interfaces. Port 0
-asks the operating system for a free one, which makes sense where we listen, not in what we tell.
+Names are upper-case, as Kafka normalizes them. An empty host means all interfaces. Port 0 asks the
+operating system for a free one, which makes sense for listening but not for advertising.
 """
 
 import re
@@ -38,7 +38,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def parse_listeners(texts: Sequence[str]) -> tuple[Endpoint, ...]:
-    """Raises ValueError with one sentence when the listeners cannot stand beside each other."""
+    """Raises ValueError with one sentence if the listeners conflict."""
     if not texts:
         raise ValueError("there must be at least one listener, such as PLAINTEXT://:9092")
     endpoints = _parse_distinct(texts)
@@ -79,9 +79,9 @@ def _parse_distinct(texts: Iterable[str]) -> tuple[Endpoint, ...]:
 def advertised_endpoints(
     bound: Sequence[Endpoint], advertised: Sequence[Endpoint], default_host: str
 ) -> tuple[Endpoint, ...]:
-    """What each bound listener tells clients: as configured, else its own address.
+    """What each bound listener advertises: as configured, otherwise its own address.
 
-    `default_host` stands in for a listener on all interfaces.
+    `default_host` is used for a listener on all interfaces.
     """
     by_name = {endpoint.listener_name: endpoint for endpoint in advertised}
     names = {endpoint.listener_name for endpoint in bound}

@@ -1,10 +1,10 @@
-"""A part of an answer that is still in a file."""
+"""A part of a response that is still in a file."""
 
 from typing import Protocol
 
 
 class ReadableFile(Protocol):
-    """What a session needs of a file; storage's files have it."""
+    """What a session needs from a file; storage's files have it."""
 
     def read(self, position: int, size: int) -> bytes: ...
 
@@ -31,7 +31,7 @@ class FilePart(Protocol):
 
 Part = bytes | FilePart
 
-FILE_PART_MEMORY_BYTES = 256  # About what it takes to remember one.
+FILE_PART_MEMORY_BYTES = 256  # Roughly the memory for one.
 
 
 def memory_size(part: Part) -> int:

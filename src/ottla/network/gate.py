@@ -1,4 +1,4 @@
-"""What a listener with a lock does to a session."""
+"""What a secured listener does to a session."""
 
 import asyncio
 from typing import TYPE_CHECKING, Protocol
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
 
 
 class Gate(Protocol):
-    """Stands before the dispatcher."""
+    """Precedes the dispatcher."""
 
     def dispatch(self, session: "Session", frame: memoryview) -> None: ...
 
 
 class SessionSecurity(Protocol):
-    """How a listener comes to know who is there."""
+    """How a listener authenticates clients."""
 
     def on_connected(self, session: "Session", transport: asyncio.Transport) -> None: ...

@@ -1,9 +1,9 @@
 """A frame that is too large for the shared receive buffer, while it arrives.
 
-It takes as much memory as has arrived of it, whatever size it announced. What arrives is appended
-to a bytearray, which grows by a part of its size and by moving pages where the system can, so that
-all the copying is linear. A frame that fits the spare buffer of an earlier one is received there,
-without a copy.
+It takes as much memory as has arrived of it, whatever size it announced. Arriving bytes are
+appended to a bytearray, which grows in proportion to its size and by moving pages where the system
+can, so that all the copying is linear. A frame that fits the spare buffer of an earlier one is
+received there, without a copy.
 """
 
 
@@ -11,7 +11,7 @@ class LargeFrame:
     __slots__ = ("_in_place", "arrived", "buffer", "total")
 
     def __init__(self, start: memoryview, total: int, spare: bytearray | None = None) -> None:
-        self.total = total  # With the four bytes of the size.
+        self.total = total  # Including the four bytes of the size.
         self.arrived = len(start)
         self._in_place = spare is not None
         if spare is None:
@@ -31,7 +31,7 @@ class LargeFrame:
 
     @property
     def view(self) -> memoryview:
-        """The frame, when it is complete."""
+        """The frame, once it is complete."""
         return memoryview(self.buffer)[: self.total]
 
     def space(self, shared: memoryview) -> memoryview:
@@ -41,7 +41,7 @@ class LargeFrame:
         return shared[: self.total - self.arrived]
 
     def take(self, size: int, shared: memoryview) -> bool:
-        """So many bytes have come to `space`; whether the frame is complete now."""
+        """`size` bytes have arrived in `space`; returns whether the frame is complete."""
         if not self._in_place:
             self.buffer += shared[:size]
         self.arrived += size

@@ -1,4 +1,4 @@
-"""How many connections there may be, in all and from one address."""
+"""Limits the number of connections, in total and per address."""
 
 from collections.abc import Mapping
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 class ConnectionLimits:
     def __init__(self, total_max: int, per_ip_max: int, overrides: Mapping[str, int]) -> None:
         self._count = 0
-        self._counts: dict[str, int] = {}  # Only addresses that have a connection.
+        self._counts: dict[str, int] = {}  # Only addresses with connections.
         self.set(total_max, per_ip_max, overrides)
 
     def set(self, total_max: int, per_ip_max: int, overrides: Mapping[str, int]) -> None:
-        """Connections that there are stay, also if they are too many now."""
+        """Existing connections stay, even if there are too many now."""
         self._total_max = total_max
         self._per_ip_max = per_ip_max
         self._overrides = dict(overrides)
 
     def admit(self, address: str) -> str | None:
-        """Count one more connection; or say which limit forbids it, in the name of its key."""
+        """Count one more connection, or return the key of the limit that forbids it."""
         if self._count >= self._total_max:
             return "max.connections"
         count = self._counts.get(address, 0)

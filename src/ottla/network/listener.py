@@ -22,7 +22,7 @@ KEEPALIVE_INTERVAL_S = 10
 KEEPALIVE_PROBES = 6
 ACCEPTS_PER_TURN = 64
 ACCEPT_RETRY_S = 1.0
-HELD_MAX = 1_000  # Connections that come too fast, and are held before they are closed.
+HELD_MAX = 1_000  # Connections beyond the rate, held before they are closed.
 FREE_PORT_ATTEMPTS = 10
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -45,11 +45,11 @@ class Listener:
     ) -> None:
         self.endpoint = endpoint  # After `bind`, with the port that was bound.
         self._hub = hub
-        self._security = security  # None: everyone may come, and nothing is hidden.
+        self._security = security  # None: no authentication and no encryption.
         self._new_socket = new_socket
         self._sockets: list[socket.socket] = []
-        # Invariant: a plain connection's task is not cancelled, for then the transport would close
-        # without telling its session. It ends by itself in the next turn.
+        # Invariant: a plain connection's task is not cancelled, because then the transport would
+        # close without telling its session. It ends by itself in the next turn.
         self._opening: dict[asyncio.Task[None], None] = {}
         self._held: dict[socket.socket, asyncio.TimerHandle] = {}
         self._stopping = False
@@ -65,7 +65,7 @@ class Listener:
             self._hub.loop.add_reader(listening.fileno(), self._accept, listening)
 
     async def stop(self) -> None:
-        """Accept no more. Connections that are open stay."""
+        """Accept no more. Open connections stay."""
         self._stopping = True
         for listening in self._sockets:
             self._hub.loop.remove_reader(listening.fileno())
@@ -100,7 +100,7 @@ class Listener:
         self._hub.loop.call_later(time_s, self._accept_again, listening)
 
     def _on_accept_error(self, listening: socket.socket, error: OSError) -> None:
-        """Without free file descriptors the socket stays readable, so look away for a while."""
+        """Without free file descriptors the socket stays readable, so ignore it for a while."""
         self._hub.counters.refuse("accept failed")
         self._hub.quiet_log.warn_rarely(
             "accept", "cannot accept a connection on %s: %s", self.endpoint, error
@@ -198,7 +198,7 @@ def _bind(endpoint: Endpoint, addresses: list[str], open_socket: _Open) -> list[
         try:
             return _bind_all(endpoint.port, addresses, open_socket)
         except OSError as error:
-            # A free port of one address can be taken on the other: ask for another one.
+            # A free port of one address may be taken on the other: ask for another one.
             if endpoint.port == 0 and error.errno == errno.EADDRINUSE:
                 continue
             raise ListenError(f"cannot listen on {endpoint}: {_explain(endpoint, error)}") from None

@@ -1,4 +1,4 @@
-"""The lock of one listener: its TLS, and how it comes to know who has connected."""
+"""The security of one listener: its TLS, and how it authenticates clients."""
 
 import asyncio
 import secrets
@@ -19,7 +19,7 @@ from ottla.security.principal_mapping import PrincipalMapper, distinguished_name
 
 _NONCE_BYTES = 24
 _CERTIFICATE = "certificate"
-# What OpenSSL says of a client without a certificate, and of one without its key.
+# OpenSSL's reasons for a client without a certificate, and for one without its key.
 _REFUSED_HANDSHAKES = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no certificate",
     "BAD_SIGNATURE": "the key is not that of the certificate",
@@ -36,7 +36,7 @@ class ListenerSecurity:
         verify_token: VerifyToken | None = None,
         audit: Audit | None = None,
     ) -> None:
-        """`audit` is told who logs in, and who does not."""
+        """`audit` records successful and failed logins."""
         self.contexts = contexts
         self.timeout_s = security.timeout_ms / 1000
         self._config = config
@@ -85,7 +85,7 @@ class ListenerSecurity:
         self._on_known(session, _CERTIFICATE)
 
     def on_handshake_failed(self, session: Session, error: OSError) -> None:
-        """A client whose certificate is not trusted is refused as one with a wrong password is."""
+        """A client with an untrusted certificate is refused like one with a wrong password."""
         reason: str | None = None
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = error.verify_message

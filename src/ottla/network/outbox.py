@@ -1,7 +1,7 @@
-"""Answers on their way to one socket, in order.
+"""Responses on their way to one socket, in order.
 
-Parts are bytes or pieces of files. A piece of a file is not read before the socket can take it, so
-a slow reader costs one chunk of memory however much it has asked for.
+Parts are bytes or file ranges. A file range is not read before the socket can take it, so a slow
+reader costs one chunk of memory however much it has requested.
 
 A file reaches the socket in one of three ways:
 - sendfile, when the socket is plain TCP, all that was sent before has left the transport, and the
@@ -25,9 +25,9 @@ from ottla.network.session_hub import Hub
 SENDFILE_BYTES_MIN = 65_536
 SENDFILE_BYTES_MAX = 1_048_576
 READ_BYTES_MAX = 131_072
-# A full socket is tried again in the next turns, for a reader near by has taken some by then;
-# a slow one fills it as often as a part has tries, and then the transport is given WAKE_BYTES, to
-# be told when there is room. Between processes of one machine that is a tenth faster.
+# A full socket is tried again in the next turns, because a nearby reader has taken some by then;
+# a slow one fills it as often as a part has tries, and then the transport gets WAKE_BYTES, to
+# notify when there is room. Between processes of one machine that is a tenth faster.
 FULL_TRIES_MAX = 4
 WAKE_BYTES = 8_192
 GATHER_BYTES_MAX = 262_144
@@ -66,13 +66,13 @@ class Outbox:
     ) -> None:
         self._hub = hub
         self._transport = transport
-        self._socket = plain_socket  # None when bytes must go through the transport (TLS).
+        self._socket = plain_socket  # None if bytes must go through the transport (TLS).
         self._on_progress = on_progress
         self._on_failure = on_failure
-        self._sent = 0  # Bytes of the file part at the head that have been sent.
-        self._tries_left = FULL_TRIES_MAX  # Of the file part at the head.
-        self._cached_end = 0  # Up to here its file was found in the page cache, in this turn.
-        self._reading = False  # A thread reads for the file part at the head.
+        self._sent = 0  # Sent bytes of the first file part.
+        self._tries_left = FULL_TRIES_MAX  # Of the first file part.
+        self._cached_end = 0  # Its file was found in the page cache up to here, in this turn.
+        self._reading = False  # A thread is reading for the first file part.
         self._scheduled = False
         self.closed = False
         self.parts: deque[Part] = deque()
@@ -85,7 +85,7 @@ class Outbox:
         self.unsent_bytes += size
 
     def pump(self) -> None:
-        """Send until the socket takes no more, a thread must read, or others should have a turn."""
+        """Send until the socket is full, a thread must read, or others should have a turn."""
         turn = PUMP_BYTES_MAX
         self._cached_end = 0
         while self.parts and not (self.paused or self._reading or self.closed or self._scheduled):
@@ -113,7 +113,7 @@ class Outbox:
             self._on_progress()
 
     def _send_gathered(self) -> int:
-        """Send the bytes at the head, with small pieces of files among them, in one go."""
+        """Send the bytes at the head, including small file ranges, in one go."""
         gathered: list[bytes] = []
         size = 0
         while self.parts and size < GATHER_BYTES_MAX:
@@ -143,11 +143,11 @@ class Outbox:
             self._transport.write(data)
 
     def _send_directly(self, plain_socket: socket.socket, data: bytes) -> bytes | memoryview:
-        """Bytes before a file go to the socket at once, for sendfile overtakes the transport."""
+        """Bytes before a file go to the socket at once, since sendfile overtakes the transport."""
         try:
             sent = plain_socket.send(data, socket.MSG_MORE)
         except OSError:
-            return data  # It is full, or broken; the transport deals with both.
+            return data  # Full or broken; the transport deals with both.
         return memoryview(data)[sent:] if sent < len(data) else b""
 
     def _read_small(self, part: FilePart) -> bytes | None:
@@ -182,20 +182,20 @@ class Outbox:
     def _sendfile(
         self, plain_socket: socket.socket, file: ReadableFile, position: int, size: int
     ) -> int | None:
-        """How many bytes it sent: none if the socket is full. None if it cannot be used here."""
+        """Returns the bytes sent: 0 if the socket is full, None if it cannot be used here."""
         descriptor = file.fileno()
         if descriptor is None or not self._is_cached(file, position, size):
             return None
         try:
             sent = os.sendfile(plain_socket.fileno(), descriptor, position, size)
         except OSError:
-            return 0  # It is full, or broken; the transport deals with both.
+            return 0  # Full or broken; the transport deals with both.
         self._hub.counters.bytes_out += sent
         self._hub.counters.bytes_sent_by_sendfile += sent
         return sent
 
     def _is_cached(self, file: ReadableFile, position: int, size: int) -> bool:
-        """The kernel reads ahead from the front and drops from the front, so look at both ends."""
+        """The kernel reads ahead from the front and drops from the front, so check both ends."""
         end = position + size
         if end <= self._cached_end:
             return True

@@ -1,7 +1,7 @@
-"""What has arrived of a frame before it is dispatched: bytes while it is little, then a LargeFrame.
+"""What has arrived of a frame before it is dispatched: a few bytes, or a LargeFrame.
 
 Bytes may also be several frames, which wait because the session is halted; then these functions
-tell of the first.
+refer to the first one.
 """
 
 import struct
@@ -9,7 +9,7 @@ import struct
 from ottla.network.large_frame import LargeFrame
 
 SIZE_BYTES = 4
-KEY_BYTES = 2  # A frame begins with the key of its API.
+KEY_BYTES = 2  # A frame begins with its API key.
 
 Partial = bytes | LargeFrame
 
@@ -22,7 +22,7 @@ def arrived_bytes(partial: Partial) -> int:
 
 
 def missing_bytes(partial: Partial) -> int:
-    """At least 1, also if not even the size is there."""
+    """At least 1, even if the size itself is incomplete."""
     if not isinstance(partial, bytes):
         total = partial.total
     elif len(partial) >= SIZE_BYTES:
@@ -33,7 +33,7 @@ def missing_bytes(partial: Partial) -> int:
 
 
 def api_key(partial: Partial) -> int | None:
-    """None if it is not there yet."""
+    """None if it has not arrived yet."""
     if arrived_bytes(partial) < SIZE_BYTES + KEY_BYTES:
         return None
     content = partial if isinstance(partial, bytes) else partial.buffer

@@ -1,4 +1,4 @@
-"""How a node logs in at another: SCRAM, with a name and a password of its own."""
+"""How a node logs in to another: SCRAM, with its own name and password."""
 
 import re
 import secrets
@@ -26,8 +26,8 @@ class PeerLogin:
     password: str = field(repr=False)
 
     def frames(self, client_id: str) -> Generator[bytes, memoryview, None]:
-        """Yields what to send and is sent the responses, without their size; AuthenticationFailed
-        and ProtocolError if the other does not take it."""
+        """Yields the messages to send and receives the responses, without their size;
+        AuthenticationFailed and ProtocolError if the peer does not accept it."""
 
         def frame(api: tuple[int, int], **values: object) -> bytes:
             key, version = api
@@ -56,7 +56,7 @@ def _taken(api: tuple[int, int], frame: memoryview) -> Any:
 
 
 def parse_jaas(mechanism: str, text: str) -> PeerLogin:
-    """`... required username="node" password="...";`, as Kafka writes it; ValueError else."""
+    """`... required username="node" password="...";`, in Kafka's format; otherwise ValueError."""
     values = {}
     for name in ("username", "password"):
         found = re.search(_OPTION.format(name), text)

@@ -1,17 +1,17 @@
-"""Connections to other nodes: requests go out, each gets its response or PeerUnreachable.
+"""Connections to other nodes: each request gets its response or PeerUnreachable.
 
-There is one connection for each address and purpose, opened by the first call and pipelined. A
-response belongs to the oldest request that waits; one that comes too late, is not what the protocol
-allows or belongs to another request ends the connection, and all calls on it fail.
+There is one connection per address and purpose, opened by the first call and pipelined. A response
+belongs to the oldest waiting request; one that is late, violates the protocol or belongs to another
+request ends the connection, and all calls on it fail.
 
-A peer that does not answer is tried again by the next call, after a wait that doubles with each
-attempt up to a second. The call waits with it, so whoever retries is slowed down by this. The wait
-ends at once when the peer answers on another connection or is known to be back (`expect`). An
-absence is logged twice: when it has lasted for a while, and when it is over.
+A peer that does not answer is retried by the next call, after a wait that doubles with each attempt
+up to a second. The call waits as well, which slows retries down. The wait ends at once when the
+peer answers on another connection or is known to be back (`expect`). An absence is logged twice:
+when it has lasted for a while, and when it is over.
 
-Nothing is left of an attempt that failed: a frame in the traceback of an exception never holds
-that exception, so no attempt waits for the collector of cycles, and only a connection that is open
-has a buffer.
+A failed attempt leaves nothing behind: a frame in the traceback of an exception never references
+that exception, so no attempt waits for the cycle collector, and only open connections have a
+buffer.
 """
 
 import errno
@@ -43,7 +43,7 @@ _CORRELATION_IDS: Final = 1 << 31
 _ERROR_NUMBERS: Final = re.compile(r"\[Errno (\d+)\]")
 
 _Login = Generator[bytes, memoryview, None]  # See `peer_login`.
-BuildFrame = Callable[[int], bytes]  # From a correlation id to a whole frame, with its size.
+BuildFrame = Callable[[int], bytes]  # From a correlation id to a complete frame, with its size.
 
 
 class PeerUnreachable(ConnectionError):
@@ -51,31 +51,31 @@ class PeerUnreachable(ConnectionError):
 
 
 class PeerRefused(PeerUnreachable):
-    """Nobody listens at the address: the peer's process has ended, or is about to begin."""
+    """Nothing listens at the address: the peer's process has ended, or is about to start."""
 
 
 class PeerSilent(PeerUnreachable):
-    """The time for an answer has passed."""
+    """The response has timed out."""
 
 
 _Key = tuple[Address, str]  # With the purpose.
 
 
 class _Absence:
-    """Of a peer, since the first attempt that it did not answer."""
+    """The absence of a peer, since its first unanswered attempt."""
 
     __slots__ = ("attempts", "attempts_count", "is_refused", "reported", "since_s")
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s
-        self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: how many, when to retry.
+        self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: attempts, and when to retry.
         self.attempts_count = 0
         self.is_refused = False  # By the last attempt.
         self.reported = False
 
 
 class Peers:
-    """It belongs to the loop's thread."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class Peers:
         tls: Callable[[], SSLContext] | None = None,
         login: PeerLogin | None = None,
     ) -> None:
-        """`random` gives numbers from 0 to 1, for the waits; `tls` what the next connection is made
-        with, None where nodes speak without; `login` who this node is, where it has to say so."""
+        """`random` returns numbers from 0 to 1, for the waits; `tls` the context of the next
+        connection, None if nodes use no TLS; `login` is this node's login, if nodes must log in."""
         self.client_id = client_id
         self._tls = tls
         self._login = None if login is None else lambda: login.frames(client_id)
@@ -109,8 +109,8 @@ class Peers:
     ) -> Any:
         """`request` and the response are the newest entities of `protocol.codec`.
 
-        At once: a peer that does not answer is tried again without a wait, and its absence is not
-        noted. The caller sees to the waits.
+        `at_once`: a peer that does not answer is retried without a wait, and its absence is not
+        recorded. The caller handles the waits.
         """
 
         def build(correlation_id: int) -> bytes:
@@ -149,13 +149,13 @@ class Peers:
         return await connection.send(build, timeout_ms)
 
     def expect(self, address: Address) -> None:
-        """The peer gives signs of life, so nobody waits to try it again."""
+        """The peer shows signs of life, so retry it without a wait."""
         if self._absences and (absence := self._absences.get(address)) is not None:
             absence.attempts.clear()
             self._open_waiting(address)
 
     def is_refused(self, address: Address) -> bool:
-        """Whether nobody listened there when it was last tried: the peer's process has ended."""
+        """Whether nothing listened there at the last attempt: the peer's process has ended."""
         absence = self._absences.get(address)
         return absence is not None and absence.is_refused
 
@@ -164,7 +164,7 @@ class Peers:
         return (address, purpose) in self._connections
 
     def drop(self, address: Address, purpose: str, reason: str) -> None:
-        """End a connection whose peer did what it must not, or that is not needed."""
+        """End a connection whose peer misbehaved, or that is not needed."""
         connection = self._connections.get((address, purpose))
         if connection is not None:
             connection.is_answered = True  # Whatever is wrong, it is not absent.
@@ -188,7 +188,7 @@ class Peers:
                 connection.open_now()
 
     def _on_answered(self, key: _Key) -> None:
-        """For the first time on a connection."""
+        """Called for the first response on a connection."""
         absence = self._absences.pop(key[0], None)
         if absence is None:
             return
@@ -246,7 +246,7 @@ class _Connection(BufferedProtocol):
         on_failed: Callable[["_Connection", str, type[PeerUnreachable]], None],
     ) -> None:
         self.key = key
-        self.is_answered = False  # Something was, on this connection.
+        self.is_answered = False  # Something was answered on this connection.
         self._loop = loop
         self._tls = tls
         self._new_login = login
@@ -269,7 +269,7 @@ class _Connection(BufferedProtocol):
             self._open()
 
     def open_now(self) -> None:
-        """If it waits for its time."""
+        """If it is waiting to retry."""
         if isinstance(self._opening, Task) or self._opening is None:
             return
         self._opening.cancel()
@@ -289,7 +289,7 @@ class _Connection(BufferedProtocol):
         try:
             return await response
         finally:
-            del response  # It holds the exception whose traceback has this frame.
+            del response  # It holds the exception whose traceback references this frame.
 
     def fail(self, reason: str, error: type[PeerUnreachable] = PeerUnreachable) -> None:
         """Every call on the connection fails."""
@@ -350,7 +350,7 @@ class _Connection(BufferedProtocol):
         self._unsent.clear()
 
     def _log_in(self, login: _Login, frame: memoryview) -> None:
-        """Go on with the login, now that its last message was answered."""
+        """Continue the login with the response to its last message."""
         assert self._transport is not None
         try:
             self._transport.write(login.send(frame))
@@ -388,13 +388,13 @@ class _Connection(BufferedProtocol):
         self._make_room(position, needed)
 
     def _take(self, position: int, size: int) -> memoryview:
-        """The buffer itself when the frame fills it, as large ones do; they are not copied."""
+        """The buffer itself if the frame fills it, as large ones do; they are not copied."""
         if size == len(self._buffer) > _BUFFER_BYTES:
             return memoryview(self._buffer)[_SIZE_BYTES:]
         return memoryview(bytes(self._buffer[position + _SIZE_BYTES : position + size]))
 
     def _make_room(self, position: int, needed: int) -> None:
-        """Put what comes after `position` at the start of a buffer that the next frame fits in."""
+        """Move what follows `position` to the start of a buffer that fits the next frame."""
         size = max(needed, _BUFFER_BYTES)
         if position == 0 and size == len(self._buffer):
             return

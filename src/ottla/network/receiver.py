@@ -1,15 +1,15 @@
-"""Frames in: what a connection receives, and when it is read on.
+"""Incoming frames: what a connection receives, and when it is read.
 
 A frame is four bytes of size (big-endian) and a body, whose first two bytes are the key of its API.
 Every complete frame is handed to `dispatch` inside the receive callback, in place: the memoryview
 is writable and valid only during the call.
 
-A frame that may not overtake what is pending (see `session`) is held back. Reading pauses when one
-of the connection's bounds is passed (requests without an answer, their bytes, unsent bytes), and
-resumes at half of it; while it holds more than its part of the memory for all connections
+A frame that may not overtake what is pending (see `session`) is held back. Reading pauses while one
+of the connection's bounds is exceeded (requests without a response, their bytes, unsent bytes),
+until it falls to half of it; while it uses more than its part of the memory for all connections
 (budget.py); while a frame is held back; while it is muted for a quota; and from the end of its turn
-to the next (turns.py). Frames that were received already are then kept, not dispatched. A
-connection that holds memory and makes no progress is closed (stalls.py).
+to the next (turns.py). Frames received already are then kept, not dispatched. A connection that
+uses memory and makes no progress is closed (stalls.py).
 """
 
 import asyncio
@@ -39,11 +39,11 @@ from ottla.protocol.errors import ProtocolError
 if TYPE_CHECKING:
     from ottla.network.session import Session
 
-REST_BYTES_MAX = 16_384  # Up to here a part of a frame is copied rather than given a buffer.
+REST_BYTES_MAX = 16_384  # Up to this size a part of a frame is copied rather than given a buffer.
 
 
 class Receiver(asyncio.BufferedProtocol):
-    """What the transport of a session calls."""
+    """The protocol that a session's transport calls."""
 
     __slots__ = (
         "_active",
@@ -69,14 +69,14 @@ class Receiver(asyncio.BufferedProtocol):
     )
 
     def __init__(self, session: "Session", hub: Hub, accepted: socket.socket, *, tls: bool) -> None:
-        self.eof = False  # The peer sends nothing more.
+        self.eof = False  # The peer has closed its half.
         self.is_peer = False  # It is another broker.
-        self._session = session  # Until the connection is lost: the session has this as well.
+        self._session = session  # Until the connection is lost: the session has this, too.
         self._closed = False  # Nothing is received or sent any more.
         self._hub = hub
         self._socket = accepted
         self._tls = tls
-        self._gate: Gate | None = None  # Before the dispatcher, while the peer has to log in.
+        self._gate: Gate | None = None  # Before the dispatcher, while the peer must log in.
         self._size_max = hub.config.request_bytes_max  # Of a request.
         self._transport: asyncio.Transport
         self._answers: Answers
@@ -84,10 +84,10 @@ class Receiver(asyncio.BufferedProtocol):
         self._active_at_ms = 0.0
         self._partial: Partial | None = None
         self._halted = False  # Invariant: while it is true, nothing is dispatched.
-        self._held_key: int | None = None  # Of the frame that is held back. It is halted then.
+        self._held_key: int | None = None  # Of the frame held back. It is halted then.
         self._muting: asyncio.TimerHandle | None = None  # It is halted then.
-        self._charge = 0  # What the budget knows that this connection holds.
-        self._receiving: Transfer | None = None  # Of the request that is half here.
+        self._charge = 0  # What the budget knows about this connection's usage.
+        self._receiving: Transfer | None = None  # Of the incomplete request.
         self._sending: Transfer | None = None  # Of what the transport holds.
 
     def become_peer(self) -> None:
@@ -105,12 +105,12 @@ class Receiver(asyncio.BufferedProtocol):
         self._size_max = request_bytes_max
 
     def unguard(self) -> None:
-        """Requests may be as large as of anyone; those on the way still pass the gate."""
+        """The normal size limit applies; requests on the way still pass the gate."""
         self._gate = None
         self._size_max = self._hub.config.request_bytes_max
 
     def mute(self, time_ms: float) -> None:
-        """Hear nothing of the peer for this long. What it has asked so far is answered."""
+        """Ignore the peer for this long. What it has requested so far is answered."""
         if self._closed:
             return
         loop = self._hub.loop
@@ -129,7 +129,7 @@ class Receiver(asyncio.BufferedProtocol):
 
     @property
     def held_bytes(self) -> int:
-        """The memory that this connection's requests and answers take."""
+        """The memory that this connection's requests and responses take."""
         received = len(self._partial) if self._partial else 0
         return received + self._answers.pending_size + self._answers.unsent_bytes
 
@@ -138,7 +138,7 @@ class Receiver(asyncio.BufferedProtocol):
         return self._halted and not self._closed
 
     def idle_ms(self, now_ms: float) -> float:
-        """Since when no request was completed and no answer moved; 0 while we owe an answer."""
+        """Time since a request was completed or a response moved; 0 while we owe a response."""
         answers = self._answers
         if self._active or (answers.pending and not answers.outbox.paused):
             self._active = False
@@ -146,7 +146,7 @@ class Receiver(asyncio.BufferedProtocol):
         return now_ms - self._active_at_ms
 
     def end(self) -> None:
-        """Receive nothing more, and give back everything."""
+        """Receive nothing more, and release everything."""
         self._closed = True
         if self._halted:
             self._hub.counters.sessions_paused -= 1
@@ -168,8 +168,8 @@ class Receiver(asyncio.BufferedProtocol):
         self._transport = transport
         plain_socket = None if self._tls else self._socket
         self._answers = Answers(hub, transport, plain_socket, self._on_change, self._fail)
-        # Paused means exactly that the transport holds something, so whatever waits for its bytes
-        # to leave hears of it. Of TLS, 0 would pause writing with nothing held. Writing may pause
+        # Paused means exactly that the transport holds something, so that a waiter for its bytes
+        # to leave is notified. With TLS, 0 would pause writing with nothing held. Writing may pause
         # in this call: the last bytes of the handshake are there.
         transport.set_write_buffer_limits(high=1 if self._tls else 0, low=0)
         self._active_at_ms = hub.monotonic_ms()
@@ -177,9 +177,9 @@ class Receiver(asyncio.BufferedProtocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         session = self._session
-        del self._session  # A cycle would keep both until the collector looks, which is rarely.
+        del self._session  # A cycle would keep both until the collector runs, which is rare.
         session.on_connection_lost()
-        # So would the transport of TLS, which holds this for good and a buffer of 256 KB.
+        # So would the TLS transport, which keeps this for good and a buffer of 256 KB.
         del self._transport, self._answers
         if self._tls:
             self._hub.trimmer.on_closed()
@@ -211,7 +211,7 @@ class Receiver(asyncio.BufferedProtocol):
             self._settle()
 
     def eof_received(self) -> bool:
-        """A peer that has closed its half still gets its answers (not over TLS, which forbids)."""
+        """A peer that has closed its half still gets its responses (except over TLS)."""
         self.eof = True
         if not self._halted:
             self._partial = None
@@ -294,7 +294,7 @@ class Receiver(asyncio.BufferedProtocol):
         self._hub.give_spare(frame.buffer)
 
     def _keep(self, position: int, end: int) -> None:
-        """Keep the bytes of the shared buffer that are not dispatched."""
+        """Keep the undispatched bytes of the shared buffer."""
         size = end - position
         if self._closed or not size:
             self._partial = None
@@ -311,7 +311,7 @@ class Receiver(asyncio.BufferedProtocol):
         elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.short:
             self._partial = bytes(rest)
         else:
-            # Also when memory is short, for then nothing is received past the end of the frame.
+            # Also when memory is short, because then nothing is received past the end of the frame.
             self._partial = LargeFrame(rest, total, hub.take_spare(total))
 
     def _refuse_size(self, size: int) -> None:
@@ -350,7 +350,7 @@ class Receiver(asyncio.BufferedProtocol):
         self._settle()
 
     def _settle(self) -> None:
-        """Tell the budget what this session holds; pause or resume its reading; end it if done."""
+        """Update the budget with this session's usage; pause or resume reading; end it if done."""
         if self._closed:
             return
         held = self.held_bytes
@@ -385,7 +385,7 @@ class Receiver(asyncio.BufferedProtocol):
         return False
 
     def _may_follow(self, partial: Partial) -> bool:
-        """Whether the request could be dispatched now if it were whole."""
+        """Whether the request could be dispatched now if it were complete."""
         key = api_key(partial)
         return key is None or not self._answers.pending or key in self._answers.overtakers
 
@@ -427,7 +427,7 @@ class Receiver(asyncio.BufferedProtocol):
         self._hub.turns.wait(self._receive_again)
 
     def _receive_again(self) -> None:
-        """Dispatch what was kept while reading was paused, then read on."""
+        """Dispatch what was kept while reading was paused, then resume reading."""
         if self._halted:
             return
         partial = self._partial
@@ -448,7 +448,7 @@ class Receiver(asyncio.BufferedProtocol):
     # Stalls.
 
     def stall(self, patience: Patience) -> str | None:
-        """What this connection does not get on with, if it has had patience enough."""
+        """What this connection is stuck on, if it has been for too long."""
         if self._partial is not None:
             problem = self._receive_stall(patience, self._partial)
             if problem:
@@ -464,7 +464,7 @@ class Receiver(asyncio.BufferedProtocol):
             self._receiving = Transfer(patience.now_ms, arrived)
             return None
         if self._halted and not self._hub.budget.is_waiting(self):
-            self._receiving = None  # We owe answers, so it is us who do not go on.
+            self._receiving = None  # We owe responses, so it is us who are slow.
             return None
         is_over = transfer.is_late(patience)
         if not is_over and transfer.is_slow(patience, arrived):
@@ -478,7 +478,7 @@ class Receiver(asyncio.BufferedProtocol):
         return None
 
     def _send_stall(self, patience: Patience) -> str | None:
-        """While the transport holds something it is given nothing more, so that only shrinks."""
+        """While the transport holds something it is given nothing more, so that can only shrink."""
         unsent = self._transport.get_write_buffer_size()
         transfer = self._sending
         if transfer is None:
@@ -488,7 +488,7 @@ class Receiver(asyncio.BufferedProtocol):
         return None
 
     def _has_more(self) -> bool:
-        """The kernel has bytes of the peer that we have not read."""
+        """Whether the kernel has bytes from the peer that we have not read."""
         try:
             return bool(self._socket.recv(1, socket.MSG_PEEK))
         except OSError:

@@ -1,13 +1,13 @@
-"""What stands before the dispatcher on a connection that has to log in (KIP-43, 152, 368).
+"""Precedes the dispatcher on a connection that must log in (KIP-43, 152, 368).
 
     handshake --SaslHandshake--> exchange --SaslAuthenticate...--> open
     open --SaslHandshake, if logins expire--> exchange             the same user logs in again
     any --failure--> failed                                        answered late, then closed
 
-Before the first login only ApiVersions, SaslHandshake and SaslAuthenticate are taken, of a bounded
-size and within a bounded time. After SaslHandshake v0 the client sends bare SASL messages, without
-the headers of requests, until it is known. The login of a node does not expire: others would take
-the end of its connection for that of its process.
+Before the first login only ApiVersions, SaslHandshake and SaslAuthenticate are accepted, of a
+bounded size and within a bounded time. After SaslHandshake v0 the client sends bare SASL messages,
+without request headers, until it is authenticated. The login of a node does not expire: others
+would take the end of its connection for that of its process.
 """
 
 import enum
@@ -38,7 +38,7 @@ SASL_AUTHENTICATE_KEY: Final = 36
 _HANDSHAKE_VERSION_MAX: Final = 1
 _AUTHENTICATE_VERSION_MAX: Final = 2
 _LOGGED_CHARACTERS_MAX: Final = 200
-# Some clients do not look at an answer that the end of the connection comes with.
+# Some clients ignore a response that arrives together with the end of the connection.
 _CLOSE_AFTER_S: Final = 0.2
 _SIZE: Final = struct.Struct(">i")
 
@@ -52,14 +52,14 @@ class _State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LoginPolicy:
-    """Of one listener."""
+    """For one listener."""
 
     mechanisms: tuple[str, ...]
-    # None while the node does not know its users yet; clients are to come back.
+    # None while the node does not know its users yet; clients should retry.
     credentials: Callable[[], Credentials | None]
     new_nonce: Callable[[], str]
-    on_login: Callable[["Session", Principal, str], None]  # By this mechanism.
-    on_refused: Callable[["Session", str, str], None]  # By a mechanism, for a reason.
+    on_login: Callable[["Session", Principal, str], None]  # With this mechanism.
+    on_refused: Callable[["Session", str, str], None]  # With a mechanism, for a reason.
     lifetime_ms: int  # 0: as long as the connection.
     request_bytes_max: int
     timeout_ms: int
@@ -68,7 +68,7 @@ class LoginPolicy:
 
 
 class SaslGate:
-    """Of one connection."""
+    """For one connection."""
 
     def __init__(self, policy: LoginPolicy, hub: Hub, session: "Session") -> None:
         self._policy = policy
@@ -76,7 +76,7 @@ class SaslGate:
         self._state = _State.HANDSHAKE
         self._mechanism = ""
         self._exchange: Exchange | None = None
-        self._is_bare = False  # Messages come without the headers of requests.
+        self._is_bare = False  # Messages come without request headers.
         self._principal: Principal | None = None  # Of the first login.
         self._expires_ms = 0.0
         self._timeout: TimerHandle | None = hub.loop.call_later(
@@ -201,7 +201,7 @@ class SaslGate:
         reply.send((_frame(header, response),))
 
     def _log_in(self, session: "Session", principal: Principal) -> str | None:
-        """What is wrong with it, if something is."""
+        """The problem with it, if any."""
         if self._principal is not None and principal != self._principal:
             return f"{self._principal} logs in again as {principal}"
         self._state = _State.OPEN
@@ -215,7 +215,7 @@ class SaslGate:
         return None
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """The listener's, or what is left of a token's, if that is shorter."""
+        """The listener's, or the rest of a token's, if that is shorter."""
         lifetime_ms = self._policy.lifetime_ms
         if not lifetime_ms or exchange.lifetime_ms is None:
             return lifetime_ms
@@ -230,7 +230,7 @@ class SaslGate:
         reason: str,
         reply: Reply,
     ) -> None:
-        """The answer waits, and so does everything behind it."""
+        """Delays the response, and everything behind it."""
         self._state = _State.FAILED
         hub = self._hub
         hub.counters.refuse("authentication failed")

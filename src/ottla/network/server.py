@@ -68,12 +68,12 @@ class Server:
 
     @property
     def queued_bytes(self) -> int:
-        """What requests and answers of all connections hold, as the bound on it counts."""
+        """The memory of requests and responses of all connections, as counted for its limit."""
         return self._hub.budget.used
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where it listens; after `bind`, with the ports that were bound."""
+        """Where it listens; after `bind`, with the bound ports."""
         return tuple(listener.endpoint for listener in self._listeners)
 
     @property
@@ -82,17 +82,17 @@ class Server:
 
     @property
     def dispatch(self) -> Dispatch:
-        """Where frames go."""
+        """The current dispatch function."""
         return self._hub.dispatch
 
     def use(self, dispatch: Dispatch) -> None:
-        """From now on frames go there."""
+        """Switch the dispatch function."""
         self._hub.dispatch = dispatch
 
     async def bind(self) -> None:
-        """Raises ListenError when one of the listeners cannot be bound; then none is.
+        """Raises ListenError if one of the listeners cannot be bound; then none is.
 
-        The ports are known from now on, and clients that connect wait until `start`.
+        From now on the ports are known, and clients that connect wait until `start`.
         """
         try:
             for listener in self._listeners:
@@ -113,7 +113,7 @@ class Server:
             await listener.stop()
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Close every connection when its transport is empty, at the latest after `grace_s`."""
+        """Close every connection once its transport is empty, at the latest after `grace_s`."""
         await self.stop_accepting()
         for sweep in (self._sweep, self._stall_sweep):
             if sweep is not None:

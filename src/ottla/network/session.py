@@ -1,4 +1,4 @@
-"""One connection as handlers see it: requests come in, answers leave in the order of the requests.
+"""One connection as handlers see it: requests come in, responses leave in request order.
 
 Frames are handed to `dispatch` as they are received (see `receiver`). There is no task, queue or
 future per request. While it handles a frame, dispatch does one of:
@@ -7,11 +7,11 @@ future per request. While it handles a frame, dispatch does one of:
     session.reply()          keeps its place in the order; `Reply.send` or `skip` follows later
     nothing                  the request has no answer (acks=0)
 
-Answers of one receive callback, or of one turn of the event loop, leave in one write.
+Responses of one receive callback, or of one turn of the event loop, leave in one write.
 
-Requests take effect in their order, as in Kafka. One that has no answer yet holds back those behind
-it, but for the APIs that it lets overtake it (`reply(overtakers)`). Only requests whose effects
-cannot be told apart may overtake each other.
+Requests take effect in order, as in Kafka. One without a response yet holds back those behind it,
+except for the APIs that it lets overtake it (`reply(overtakers)`). Only requests whose effects are
+indistinguishable may overtake each other.
 """
 
 import asyncio
@@ -67,17 +67,17 @@ class Session:
         self.receiver: Receiver  # Once it is connected.
         self.closed = False  # Nothing is received or sent any more.
         self.connected = False  # It was, at some time.
-        # For the handlers; the session does not look at them.
+        # For the handlers; unused by the session.
         self.client_id: str | None = None
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
         self.principal = ANONYMOUS
         self.is_token_authenticated = False  # It logged in with a delegation token.
-        self.access: Access | None = None  # What the principal may do, once it was asked.
-        self.may_act_as_node = True  # Until a listener that authenticates says otherwise.
+        self.access: Access | None = None  # What the principal may do, once requested.
+        self.may_act_as_node = True  # Until a listener with authentication says otherwise.
         self.attachment: object | None = None
-        self.quotas: SessionQuotas | None = None  # As of its last request that was counted.
-        # Of the frame that is being dispatched.
+        self.quotas: SessionQuotas | None = None  # As of its last counted request.
+        # Of the frame being dispatched.
         self.api = hub.unnamed_api
         self.frame_size = 0
 
@@ -85,7 +85,7 @@ class Session:
         self._security = security
         self._transport: asyncio.Transport
         self._answers: Answers
-        self._on_close: dict[Callable[[Session], None], None] = {}  # In the order of their coming.
+        self._on_close: dict[Callable[[Session], None], None] = {}  # In order of arrival.
         self._on_half_closed: Callable[[Session], None] | None = None
 
     def on_connected(
@@ -111,14 +111,14 @@ class Session:
             self._on_half_closed(self)
 
     def reply(self, overtakers: Overtakers = NOBODY) -> Reply:
-        """Take the next place in the order of answers, for the frame that is being dispatched.
+        """Take the next place in the order of responses, for the frame being dispatched.
 
-        Until the answer is sent, only frames of the APIs in `overtakers` are dispatched.
+        Until the response is sent, only frames of the APIs in `overtakers` are dispatched.
         """
         return self._answers.reply(self.frame_size, overtakers, self.api)
 
     def send_now(self, data: bytes) -> None:
-        """Answer the frame that is being dispatched: the same as `reply().send([data])`."""
+        """Answer the frame being dispatched: the same as `reply().send([data])`."""
         answers = self._answers
         if answers.pending:
             answers.reply(self.frame_size, answers.overtakers, self.api).send((data,))
@@ -126,7 +126,7 @@ class Session:
             answers.send_now(data, self.api)
 
     def close(self, reason: str) -> None:
-        """Close when the transport has sent what it has; what waits behind a slow peer is lost."""
+        """Close once the transport has sent what it has; what waits for a slow peer is lost."""
         if self.closed:
             return
         logger.debug("closing %s: %s", self, reason)
@@ -145,11 +145,11 @@ class Session:
         self._on_close[callback] = None
 
     def call_on_half_closed(self, callback: Callable[["Session"], None]) -> None:
-        """`callback` is called when the peer sends nothing more: as a rule it is gone."""
+        """`callback` is called when the peer closes its half: usually it is gone."""
         self._on_half_closed = callback
 
     def forget_on_close(self, callback: Callable[["Session"], None]) -> None:
-        """No longer of interest; it need not have been given."""
+        """Remove the callback, if it was registered."""
         self._on_close.pop(callback, None)
 
     def _end(self) -> None:

@@ -1,8 +1,8 @@
 """What all sessions of one event loop share.
 
 There is one receive buffer. A callback runs to its end before the next one starts, and both uvloop
-and asyncio fill the buffer and report it in one go; so a session that holds no part of a frame
-needs no buffer of its own, and an idle connection costs next to nothing.
+and asyncio fill the buffer and report it in one go; so a session without an incomplete frame needs
+no buffer of its own, and an idle connection costs next to nothing.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ottla.network.session import Session
 
 RECEIVE_BUFFER_BYTES = 262_144
-CROWDED_BYTES = 16_384  # Is received at a time while many wait for their turn.
+CROWDED_BYTES = 16_384  # Received at a time while many wait for their turn.
 SPARE_BYTES_MAX = 2_097_152
-SPARE_FACTOR_MAX = 4  # A frame does not take a spare buffer that is larger by more than this.
-MEMORY_LINES_MS = 10_000.0  # Between log lines that say that memory is short.
+SPARE_FACTOR_MAX = 4  # A frame does not use a spare buffer larger than this factor.
+MEMORY_LINES_MS = 10_000.0  # Between log lines about a memory shortage.
 
 Dispatch = Callable[["Session", memoryview], None]
 
@@ -54,10 +54,10 @@ class Hub:
         self.loop = loop
         self.monotonic_ms = monotonic_ms
         self.executor = executor  # For reads that wait for the disk; None for the loop's own.
-        self.login_executor = login_executor  # For logins that take a while.
+        self.login_executor = login_executor  # For slow logins.
         self.counters = counters or NetworkCounters()
         self.unnamed_api = ApiCounters()  # Of requests whose dispatch names no other.
-        self.received_ns = 0  # When the bytes came that are being dispatched.
+        self.received_ns = 0  # When the bytes being dispatched arrived.
         self.limits = ConnectionLimits(
             config.connections_max,
             config.connections_per_ip_max,
@@ -65,8 +65,8 @@ class Hub:
         )
         self.rates = ConnectionRates(config.quota_windows, config.connection_rate_max, monotonic_ms)
         self.quiet_log = QuietLog(logger, monotonic_ms)
-        self.sessions: dict[Session, None] = {}  # In the order of their coming.
-        self.empty = asyncio.Event()  # There is no session.
+        self.sessions: dict[Session, None] = {}  # In order of arrival.
+        self.empty = asyncio.Event()  # There are no sessions.
         self.empty.set()
         self.budget = MemoryBudget(
             config.queued_bytes_max, config.request_bytes_max, self._on_scarce, self._on_wait
@@ -75,11 +75,11 @@ class Hub:
         self.trimmer = Trimmer(loop, executor, monotonic_ms)
         self.turns = Turns(loop, monotonic_ms, self._on_crowd)
         self._short_since_ms: float | None = None  # Invariant: set while a shortage was logged.
-        # A frame that ends with the view may be too short for a key, which is looked for anyway.
+        # A frame that ends with the view may be too short for a key, which is read anyway.
         self.buffer = bytearray(RECEIVE_BUFFER_BYTES + KEY_BYTES)
         self.view = memoryview(self.buffer)[:RECEIVE_BUFFER_BYTES]
         self._spare: bytearray | None = None  # Of a large frame that has been dispatched.
-        self.offered = self.view  # What a session that holds nothing receives into.
+        self.offered = self.view  # What a session without an incomplete frame receives into.
         self._scarce = self._crowded = False
 
     def add(self, session: "Session") -> None:
@@ -127,13 +127,13 @@ class Hub:
             self._short_since_ms = self.monotonic_ms()
 
     def space_after(self, rest: bytes) -> memoryview:
-        """Put the rest of an earlier receive at the start, and offer what is behind it."""
+        """Put the rest of an earlier receive at the start, and offer the space behind it."""
         size = len(rest)
         self.buffer[:size] = rest
         return self.view[size : size + len(self.offered)]
 
     def take_spare(self, size: int) -> bytearray | None:
-        """The buffer of an earlier large frame, if there is one of about the size."""
+        """The buffer of an earlier large frame, if there is one of about that size."""
         spare = self._spare
         if spare is not None and size <= len(spare) <= SPARE_FACTOR_MAX * size:
             self._spare = None
@@ -147,7 +147,7 @@ class Hub:
             self._spare = buffer if spare is None or len(spare) < len(buffer) else spare
 
     def close_stalled_sessions(self) -> None:
-        """Those that hold memory and do not go on."""
+        """Close sessions that use memory and make no progress."""
         now = self.monotonic_ms()
         patience = self.sweep_clock.patience(now, short=self.budget.short)
         for session in list(self.sessions):

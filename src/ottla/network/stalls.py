@@ -1,12 +1,12 @@
-"""Connections that hold memory and do not go on: requests that stop half-way, answers nobody reads.
+"""Stalled connections: they use memory for incomplete requests or unread responses.
 
-A request has a time to arrive in, and in each grace period at least as many bytes as the lowest
-rate gives must come. A peer whose bytes wait in the kernel is not slow: we are. While memory is
-short the grace is a tenth, and answers must be read as fast; only who holds more than a little is
-judged then.
+A request has a time limit, and in each grace period at least as many bytes must arrive as the
+minimum rate demands. A peer whose bytes wait in the kernel is not slow: we are. While memory is
+short the grace is a tenth, and responses must be read as fast; then only sessions that use more
+than a little are judged.
 
 Time passes here only as fast as the sweeps come, so that a process that was stopped for a while
-does not take everyone for stalled.
+does not consider everyone stalled.
 """
 
 from ottla.network.config import NetworkConfig
@@ -20,17 +20,17 @@ SWEEP_INTERVAL_S_MIN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """What is allowed at the moment of a sweep."""
+    """What is allowed at the time of a sweep."""
 
     now_ms: float
     grace_ms: float
     bytes_min: float  # In each grace period.
-    timeout_ms: float  # For a request in whole; -1 for none.
-    short: bool  # Memory is.
+    timeout_ms: float  # For a whole request; -1 for none.
+    short: bool  # Memory is short.
 
 
 class Transfer:
-    """How bytes move in one direction, as seen by sweeps."""
+    """The bytes moved in one direction, as seen by sweeps."""
 
     __slots__ = ("begun_ms", "moved", "seen_ms")
 
@@ -64,7 +64,7 @@ class SweepClock:
         self._passed_ms = 0.0
 
     def patience(self, now_ms: float, *, short: bool) -> Patience:
-        """Of the sweep that is done now."""
+        """For the current sweep."""
         config = self._config
         if self._swept_ms is not None:
             self._passed_ms += min(now_ms - self._swept_ms, 2000 * self.interval_s)

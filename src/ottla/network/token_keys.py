@@ -1,12 +1,11 @@
 """The keys that tokens are signed with (JWKS), from a file or a URL, and the check of a token.
 
-Keys are fetched in a thread and kept: only logins right after the start wait for the first attempt.
-They are fetched again from time to time, and soon after a token names a key that is not there, with
-back-off and a bound. What cannot be fetched is reported once, and the keys that were there before
-stay.
+Keys are fetched in a thread and cached: only logins right after the start wait for the first
+attempt. They are fetched again periodically, and soon after a token names an unknown key, with
+back-off and a limit. A failure is reported once, and the previous keys stay.
 
 PyJWT checks signatures (ADR 28). Only signatures by key pairs count: no `none`, and no shared
-secrets, which a public key could be taken for.
+secrets, which a public key could be mistaken for.
 """
 
 import asyncio
@@ -42,14 +41,14 @@ class TokenConfig:
     jwks_url: str = ""
     issuer: str = ""
     audience: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()  # A token has all of them.
+    scopes: tuple[str, ...] = ()  # A token must have all of them.
     clock_skew_s: int = 30
     scope_claim: str = "scope"
     name_claim: str = "sub"
     refresh_ms: int = 3_600_000
     backoff_ms: int = 100
     backoff_ms_max: int = 10_000
-    unsecured: bool = False  # Tokens without a signature count.
+    unsecured: bool = False  # Tokens without a signature are accepted.
 
     def problem(self) -> str | None:
         if find_spec("jwt") is None:
@@ -67,18 +66,18 @@ class TokenConfig:
 
 
 class KeysUnavailable(Exception):
-    """The keys cannot be fetched, or are none."""
+    """The keys cannot be fetched, or are invalid."""
 
 
 class TokenKeys:
-    """Keys by their id. `load` and `verify` run in threads, `watch` on the event loop."""
+    """Keys by id. `load` and `verify` run in threads, `watch` on the event loop."""
 
     def __init__(self, config: TokenConfig) -> None:
         self._config = config
         self._keys: dict[str | None, Any] = {}
         self._lock = threading.Lock()
-        self._was_tried = threading.Event()  # To fetch the keys, with whatever outcome.
-        self._is_wanted = asyncio.Event()  # A token names a key that is not there.
+        self._was_tried = threading.Event()  # Fetching the keys was tried, with whatever outcome.
+        self._is_wanted = asyncio.Event()  # A token names an unknown key.
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -95,7 +94,7 @@ class TokenKeys:
             self._was_tried.set()
 
     async def watch(self, executor: Executor) -> None:
-        """Fetches the keys, and again from time to time, for as long as it runs."""
+        """Fetches the keys, and again periodically, for as long as it runs."""
         self._loop = loop = asyncio.get_running_loop()
         config, failures = self._config, 0
         while True:
@@ -119,7 +118,7 @@ class TokenKeys:
                 pass
 
     def verify(self, token: str) -> VerifiedToken:
-        """AuthenticationFailed unless the token is good."""
+        """AuthenticationFailed unless the token is valid."""
         import jwt
 
         config = self._config
@@ -169,7 +168,7 @@ class TokenKeys:
             raise AuthenticationFailed(f"a token without the scope {missing[0]!r}")
 
 
-# Also where there is no signature to check.
+# Applies also if there is no signature to check.
 _CHECKED: Final = {"verify_exp": True, "verify_nbf": True, "verify_iat": True, "verify_iss": True}
 
 
@@ -187,7 +186,7 @@ def _fetched(url: str) -> bytes:
 
 
 def _parsed(data: bytes) -> dict[str | None, Any]:
-    """Keys of kinds that are not known are left out."""
+    """Skips keys of unknown types."""
     import jwt
 
     try:

@@ -1,8 +1,8 @@
-"""The memory of closed connections, back to the operating system.
+"""Returns the memory of closed connections to the operating system.
 
-A connection over TLS has a buffer of 256 KB from its first byte on, so many handshakes at once
-make the heap large. glibc keeps what is freed in its middle; `malloc_trim` gives it back.
-Other C libraries have no such function, and need none.
+A TLS connection has a buffer of 256 KB from its first byte on, so many handshakes at once make the
+heap large. glibc keeps freed memory in its middle; `malloc_trim` returns it. Other C libraries have
+no such function, and need none.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Final
 
-CLOSED_MIN: Final = 64  # Connections, whose buffers are 16 MB.
+CLOSED_MIN: Final = 64  # Connections with buffers of 16 MB in total.
 INTERVAL_MS: Final = 10_000.0
 
 
 def malloc_trim() -> None:
-    """Takes milliseconds, without Python's lock."""
+    """Takes milliseconds, without holding Python's lock."""
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -35,11 +35,11 @@ class Trimmer:
         self._executor = executor
         self._monotonic_ms = monotonic_ms
         self._trim = trim
-        self._closed = 0  # Connections over TLS since the last time.
+        self._closed = 0  # TLS connections since the last time.
         self._next_ms = 0.0
 
     def on_closed(self) -> None:
-        """A connection over TLS has ended, or its handshake has failed."""
+        """A TLS connection has ended, or its handshake has failed."""
         self._closed += 1
 
     def maybe_trim(self) -> None:

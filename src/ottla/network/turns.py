@@ -1,14 +1,14 @@
-"""Turns of the event loop, shared so that nobody who asks little waits for those who ask much.
+"""Turns of the event loop, shared so that clients with small requests need not wait for busy ones.
 
 One receive may hold thousands of requests. A session dispatches them for as long as its turn lasts
-and then waits in line for the next, reading paused. The line gets one turn in each round of the
+and then queues for the next, with reading paused. The queue gets one turn in each round of the
 event loop, whoever is in it, and everyone else is served in between.
 
-While there is a line, a turn is a single request. Who asks for little (one request, or a few small
-ones) does not wait in it. The others who come while the line waits have one turn together in each
-round; when it is over they queue up without being served, so a round stays short however many come
-at once. While the line is long they receive little as well: what is not served yet waits in the
-kernel, where it costs nothing.
+While there is a queue, a turn is a single request. A session that wants little (one request, or a
+few small ones) does not wait in it. The others that arrive while there is a queue share one turn in
+each round; when it is over they queue up without being served, so a round stays short however many
+arrive at once. While the queue is long they also receive little: what is not served yet waits in
+the kernel, where it costs nothing.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from typing import Final
 
 TURN_MS: Final = 5.0
 FRAMES_BETWEEN_LOOKS: Final = 16  # At the clock.
-LITTLE_FRAMES: Final = 4  # A client looks something up and asks for it in one go.
-CROWD: Final = 16  # So many in line are a crowd.
+LITTLE_FRAMES: Final = 4  # A client looks something up and requests it in one go.
+CROWD: Final = 16  # This many in the queue are a crowd.
 
 
 class Turns:
-    """`on_crowd` hears when the line gets long, and when that is over."""
+    """`on_crowd` is called when the queue gets long, and when that is over."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class Turns:
         self._on_crowd = on_crowd
         self._crowded = False
         self._line: deque[Callable[[], None]] = deque()
-        self._serving = False  # Those in line.
-        self._newcomers_end_ms = 0.0  # Of their turn in this round.
+        self._serving = False  # The queue is being served.
+        self._newcomers_end_ms = 0.0  # The end of their turn in this round.
 
     def begin(self, *, is_peer: bool) -> tuple[int, float]:
         """After how many requests to ask whether the turn that begins now is over, and its end.
 
-        After none: who asks for more than little waits in line. Brokers do not.
+        0: a session that wants more than little must queue. Brokers need not.
         """
         if not self._line or is_peer:
             return FRAMES_BETWEEN_LOOKS, self._monotonic_ms() + TURN_MS

@@ -1,4 +1,4 @@
-"""What is refused before anything is appended."""
+"""Checks that run before anything is appended."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def validate_fetched(
     topic_partition: TopicPartition,
     next_offset: int,
 ) -> None:
-    """Batches from the leader, by position: they are intact and continue the log."""
+    """Check that batches fetched from the leader are intact and continue the log."""
     for position, header in batches:
         validate_checksum(records, position, header)
         if header.base_offset < next_offset:

@@ -1,4 +1,4 @@
-"""What an append returns."""
+"""The result of an append."""
 
 from typing import Final, NamedTuple
 
@@ -9,4 +9,4 @@ class Appended(NamedTuple):
     first_offset: int
     last_offset: int
     append_time_ms: int  # NO_APPEND_TIME when the records keep their producer's time.
-    duplicate: bool  # The batch was there already; the offsets are those that it has.
+    duplicate: bool  # The batch had been appended before; the offsets are the existing ones.

@@ -1,13 +1,13 @@
-"""What compaction keeps of a batch.
+"""Decides which records of a batch compaction keeps.
 
-A record stays if it is the last of its key, or lies past the part of the log whose keys are known.
-A tombstone stays, too, until `delete.retention.ms` after compaction has first met it as the last of
-its key: that time, the delete horizon, is written into its batch (KIP-534). Markers of transactions
-wait in the same way once nothing of their transaction is left.
+A record stays if it is the last one of its key, or lies past the part of the log whose keys were
+mapped. A tombstone also stays until `delete.retention.ms` after compaction first met it as the
+last record of its key: that time, the delete horizon, is written into its batch (KIP-534).
+Transaction markers wait in the same way once nothing of their transaction is left.
 
-A batch that lost all records stays as a header if it has the last sequence of a producer that the
-log remembers. The last batch of what is written stays as a header of nobody: it says how far the
-segment reaches.
+A batch that lost all its records stays as a bare header if it has the last sequence of a producer
+that the log remembers. The last batch written also stays, as a header without a producer: it marks
+how far the segment reaches.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,9 +35,9 @@ class BatchFilter:
     def apply(
         self, batch: memoryview, header: BatchHeader, *, last: bool
     ) -> memoryview | bytearray | None:
-        """The batch as it is, or with fewer records, or None if nothing of it stays.
+        """Return the batch unchanged, a copy with fewer records, or None to drop it.
 
-        Raises CorruptBatch before it would give damaged records a new, right checksum.
+        Raises CorruptBatch rather than give damaged records a new, valid checksum.
         """
         validate_checksum(batch, 0, header)
         if header.is_control:
@@ -107,7 +107,7 @@ class BatchFilter:
         )
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """The marker if no data of the producer's epoch is there: it has the epoch."""
+        """A marker counts only if the producer's epoch has no data: then it alone has the epoch."""
         last = self.last_records.get(header.producer_id) if header.has_producer_id else None
         if last is None:
             return False
@@ -116,7 +116,7 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == last.producer_epoch
 
     def _with_horizon(self, header: BatchHeader, records: list[Record]) -> bytearray:
-        """Replaces the base timestamp, so that every record is encoded anew."""
+        """Every record is re-encoded, because the base timestamp is replaced."""
         return build_batch(
             records,
             base_offset=header.base_offset,

@@ -1,4 +1,4 @@
-"""Walks the batches in a segment's file by their headers, reading little and checking little."""
+"""Walks the batches of a segment file by header, with few reads and few checks."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ _READ_BYTES = 8192  # Two index intervals: one read takes a lookup to its batch.
 
 
 class Batch(NamedTuple):
-    """What a walk says about a batch."""
+    """The header fields that a walk yields."""
 
     position: int
     size: int
@@ -29,12 +29,12 @@ class Batch(NamedTuple):
 def walk(
     file: File, position: int, end: int, next_offset: int = 0, *, cached_only: bool = False
 ) -> Iterator[Batch]:
-    """The batches from `position`, where one begins, to `end`, where one ends.
+    """Yield the batches between `position` and `end`, both of which are batch boundaries.
 
-    None of them has an offset before `next_offset`.
+    No batch has an offset before `next_offset`.
 
-    Raises CorruptLog where there is no batch or it comes too early, NotCached if it would wait and
-    may not.
+    Raises CorruptLog for bytes that are not a batch or a batch whose offset is too low, and
+    NotCached if `cached_only` and the read would wait for the disk.
     """
     read: Callable[[int, int], bytes | None] = file.read_cached if cached_only else file.read
     unpack = _FIELDS.unpack_from

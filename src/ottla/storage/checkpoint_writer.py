@@ -1,7 +1,7 @@
-"""Writes down, for each log directory, how far its logs are synced and committed, and their starts.
+"""Writes the recovery points, high watermarks and log start offsets of each log directory.
 
-After a crash everything past a recovery point is checked, so it never runs ahead of what is synced,
-nor of a truncation: whoever truncates holds the guard and writes the lower point first.
+After a crash everything past a recovery point is checked, so the point never runs ahead of what is
+synced, nor of a truncation: a truncation takes the guard and writes the lower point first.
 """
 
 import threading
@@ -27,7 +27,7 @@ class CheckpointWriter:
         logs_in: Callable[[LogDirectory], Sequence[PartitionLog]],
         flush_epochs: Callable[[PartitionLog], bool],
     ) -> None:
-        """`flush_epochs` says whether it could."""
+        """`flush_epochs` returns whether it succeeded."""
         self.guard = threading.Lock()
         self._filesystem = filesystem
         self._logs_in = logs_in
@@ -44,7 +44,7 @@ class CheckpointWriter:
     def write_recovery_points(
         self, log_directory: LogDirectory, limits: Mapping[TopicPartition, int]
     ) -> None:
-        """With the guard."""
+        """Call with the guard held."""
         logs = self._logs_in(log_directory)
         points = {
             log.topic_partition: min(

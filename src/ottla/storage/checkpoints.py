@@ -1,14 +1,14 @@
 """The small files of a log directory, in Kafka's formats.
 
-recovery-point-offset-checkpoint   up to here a log is on the disk
+recovery-point-offset-checkpoint   the log is on disk up to this offset
 replication-offset-checkpoint      its high watermark
-log-start-offset-checkpoint        where it starts, if DeleteRecords moved that
-cleaner-offset-checkpoint          up to here it is compacted
-meta.properties                    whose directory it is
-.kafka_cleanshutdown               there only after an orderly stop
-.ottla_broker_epoch                the epoch of a broker that loses nothing when it crashes
-.ottla_boot                        the boot of the machine in which the logs were opened last
-<topic>-<partition>/partition.metadata   the topic's id
+log-start-offset-checkpoint        its log start offset, if DeleteRecords moved it
+cleaner-offset-checkpoint          the log is compacted up to this offset
+meta.properties                    the cluster and node that own the directory
+.kafka_cleanshutdown               exists only after a clean shutdown
+.ottla_broker_epoch                the epoch of a broker that loses nothing in a crash
+.ottla_boot                        the machine's boot id when the logs were last opened
+<topic>-<partition>/partition.metadata   the topic id
 """
 
 import base64
@@ -42,7 +42,7 @@ def write_offsets(filesystem: Filesystem, path: str, offsets: Mapping[TopicParti
 
 
 def read_offsets(filesystem: Filesystem, path: str) -> dict[TopicPartition, int]:
-    """Empty when there is no file; CorruptCheckpoint when it cannot be understood."""
+    """Empty if there is no file; CorruptCheckpoint if it cannot be parsed."""
     offsets = {}
     for fields in read_entries(filesystem, path):
         try:
@@ -61,7 +61,7 @@ class MetaProperties:
 
 
 def write_meta_properties(filesystem: Filesystem, directory: str, meta: MetaProperties) -> None:
-    """With a checksum in a comment, which Kafka skips."""
+    """The checksum is in a comment, which Kafka skips."""
     text = (
         f"cluster.id={meta.cluster_id}\n"
         f"directory.id={meta.directory_id}\n"
@@ -73,7 +73,7 @@ def write_meta_properties(filesystem: Filesystem, directory: str, meta: MetaProp
 
 
 def read_meta_properties(filesystem: Filesystem, directory: str) -> MetaProperties | None:
-    """None when the directory is new. CorruptCheckpoint if it is damaged."""
+    """None if the directory is new; CorruptCheckpoint if the file is damaged."""
     path = f"{directory}/{META_PROPERTIES}"
     if not filesystem.exists(path):
         return None
@@ -102,29 +102,29 @@ def write_clean_shutdown(filesystem: Filesystem, directory: str, broker_epoch: i
 
 
 def read_clean_shutdown(filesystem: Filesystem, directory: str) -> int | None:
-    """The broker epoch of the orderly stop, -1 if that is not known, None if there was none."""
+    """The broker epoch at the clean shutdown, -1 if unknown, None if there was none."""
     return _read_epoch(filesystem, f"{directory}/{CLEAN_SHUTDOWN}")
 
 
 def write_broker_epoch(filesystem: Filesystem, directory: str, broker_epoch: int) -> None:
-    """Only by a broker that has on its disk whatever it says it has."""
+    """Only for a broker that has synced everything it claims to have."""
     _write_epoch(filesystem, f"{directory}/{BROKER_EPOCH}", broker_epoch)
 
 
 def read_broker_epoch(filesystem: Filesystem, directory: str) -> int | None:
-    """It may be the epoch of a life before the last one; the controller knows better."""
+    """May be the epoch of an earlier run than the last; the controller knows better."""
     return _read_epoch(filesystem, f"{directory}/{BROKER_EPOCH}")
 
 
 def is_same_boot(filesystem: Filesystem, directory: str) -> bool:
-    """Whether the machine has run since the logs were opened last, so that no write is lost."""
+    """Whether the machine has not rebooted since the logs were last opened, so no write is lost."""
     path = f"{directory}/{BOOT}"
     boot_id = filesystem.boot_id().encode()
     return bool(boot_id) and filesystem.exists(path) and filesystem.read_bytes(path) == boot_id
 
 
 def write_boot(filesystem: Filesystem, directory: str) -> None:
-    """Before the first change to a log."""
+    """Call before the first change to a log."""
     if not is_same_boot(filesystem, directory):
         filesystem.write_atomically(f"{directory}/{BOOT}", filesystem.boot_id().encode())
 
@@ -144,7 +144,7 @@ def _read_epoch(filesystem: Filesystem, path: str) -> int | None:
 
 
 def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
-    """Before the first change to a log: from here on a stop is not orderly."""
+    """Call before the first change to a log: from here on a shutdown is not clean."""
     path = f"{directory}/{CLEAN_SHUTDOWN}"
     if filesystem.exists(path):
         filesystem.remove(path)
@@ -154,7 +154,7 @@ def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
 def write_partition_metadata(
     filesystem: Filesystem, directory: str, topic_id: UUID, *, sync: bool = True
 ) -> None:
-    """Without `sync` a crash may lose or tear it. Kafka reads two lines, and not the checksum."""
+    """Without `sync` a crash may lose or tear it. Kafka reads two lines and skips the checksum."""
     encoded = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
     text = f"version: 0\ntopic_id: {encoded}"
     data = f"{text}\n{_CHECKSUM}: {_checksum(encoded)}".encode()
@@ -169,7 +169,7 @@ def write_partition_metadata(
 
 
 def sync_partition_metadata(filesystem: Filesystem, directory: str) -> None:
-    """Also if a sync of it failed before: what is written again is synced again."""
+    """Works even if an earlier sync failed: rewriting the bytes makes them dirty again."""
     file = filesystem.open(f"{directory}/{PARTITION_METADATA}")
     file.write_at(file.read(0, file.size), 0)
     file.sync()
@@ -177,7 +177,7 @@ def sync_partition_metadata(filesystem: Filesystem, directory: str) -> None:
 
 
 def read_partition_metadata(filesystem: Filesystem, directory: str) -> UUID | None:
-    """None when there is no file, as for the log of the cluster's metadata."""
+    """None if there is no file, as for the metadata log."""
     path = f"{directory}/{PARTITION_METADATA}"
     if not filesystem.exists(path):
         return None

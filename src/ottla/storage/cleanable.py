@@ -1,9 +1,9 @@
-"""Which part of a compacted log can be compacted, and how urgent that is.
+"""Which part of a compacted log can be compacted, and how urgently.
 
     log start       first dirty             first uncleanable        log end
         |  compacted     |  to be compacted         |  stays as it is    |
 
-What stays as it is: the active segment, what lies past the last stable offset, and segments with
+Left as it is: the active segment, what lies past the last stable offset, and segments with
 records younger than min.compaction.lag.ms.
 """
 
@@ -20,7 +20,7 @@ from ottla.storage.segment import Segment
 
 
 class CompactableLog(Protocol):
-    """What compaction needs of a log; `PartitionLog` is one."""
+    """The part of `PartitionLog` that compaction uses."""
 
     topic_partition: TopicPartition
     producers: ProducerStateManager
@@ -46,7 +46,7 @@ class CompactableLog(Protocol):
 
     @property
     def truncations_count(self) -> int:
-        """How often its end was truncated."""
+        """How often the end of the log was truncated."""
 
     def flush(self) -> int: ...
 
@@ -55,20 +55,20 @@ class CompactableLog(Protocol):
     def replace_segments(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """Replace `old` with the compacted segment, with `swap_segments`.
+        """Replace `old` with the compacted segment, using `swap_segments`.
 
-        Under the log's lock, and only if nothing was truncated since the count was taken (a
+        Runs under the log's lock, and only if nothing was truncated since the count was taken (the
         record that outdates another may be gone, and then the other must stay) and the old
-        segments are still there, one after the other, none of them active and none waiting for a
-        flush; False if that is not so. The files of the compacted segment are synced.
+        segments are still there, adjacent, none active and none waiting for a flush; otherwise
+        returns False. The files of the compacted segment are synced.
         """
 
 
 class Cleanable(NamedTuple):
     log: CompactableLog
-    truncations_count: int  # Of the log, before anything else was looked at.
+    truncations_count: int  # The log's count, taken before anything else was read.
     first_dirty_offset: int
-    first_uncleanable_offset: int  # Where a segment begins.
+    first_uncleanable_offset: int  # The base offset of a segment.
     clean_bytes: int
     dirty_bytes: int
     overdue: bool  # By max.compaction.lag.ms.
@@ -86,7 +86,7 @@ class Cleanable(NamedTuple):
 
 
 def cleanable_of(log: CompactableLog, checkpoint: int | None, now_ms: int) -> Cleanable:
-    """`checkpoint` is up to where the log was compacted; None if it never was."""
+    """`checkpoint` is the offset up to which the log was compacted; None if it never was."""
     truncations_count = log.truncations_count
     segments = log.segments
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint

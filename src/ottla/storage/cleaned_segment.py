@@ -1,4 +1,4 @@
-"""Writes the compacted form of some segments: `<base offset>.log.cleaned` and its indexes."""
+"""Writes the compacted form of adjacent segments: `<base offset>.log.cleaned` and its indexes."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class CleanedSegment(NamedTuple):
 
 
 class CleanedSegmentWriter:
-    """Nothing is synced before `finish`, and nobody else sees the files until they are swapped."""
+    """Nothing is synced before `finish`, and readers see nothing until the files are swapped in."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class CleanedSegmentWriter:
         self._largest = (NO_TIMESTAMP, base_offset)
 
     def append(self, batch: Buffer, header: BatchHeader) -> None:
-        """`batch` is kept until it is written, so nobody may change it."""
+        """`batch` must not change until it is written: it is kept, not copied."""
         if header.max_timestamp > self._largest[0]:
             self._largest = (header.max_timestamp, header.last_offset)
         if self._unindexed_bytes > self._interval_bytes:
@@ -75,7 +75,7 @@ class CleanedSegmentWriter:
         self._transactions.append(transaction)
 
     def finish(self, *, with_transactions: bool) -> CleanedSegment:
-        """Sync all files. An old transaction index needs a new one, even if that is empty."""
+        """Sync all files. An old transaction index needs a replacement, even an empty one."""
         self._write()
         self._times.maybe_append(*self._largest)
         self._file.sync()

@@ -1,8 +1,8 @@
-"""Follows transactions while compaction goes through a log from its beginning.
+"""Tracks transactions while compaction reads a log from its beginning.
 
-Only what lies before the last stable offset is compacted, so every transaction in it has ended,
-perhaps later than the part that is compacted. A marker can go once compaction has met no batch of
-its transaction: then nothing in the log needs it any more.
+Only the part before the last stable offset is compacted, so every transaction in it has ended,
+perhaps after the part that is compacted. A marker can go once compaction meets no batch of its
+transaction: then nothing in the log needs it any more.
 """
 
 import heapq
@@ -19,19 +19,19 @@ class CleanedTransactions:
     def __init__(self) -> None:
         self._coming: list[tuple[int, AbortedTransaction]] = []  # A heap, by first offset.
         self._known: set[AbortedTransaction] = set()
-        self._aborted: dict[int, AbortedTransaction] = {}  # By producer id, while it is open.
-        self._with_batches: set[int] = set()  # Producers of which an aborted batch was met.
-        self._committed: set[int] = set()  # Producers of which another transaction is open.
+        self._aborted: dict[int, AbortedTransaction] = {}  # Open ones, by producer id.
+        self._with_batches: set[int] = set()  # Producers with an aborted batch so far.
+        self._committed: set[int] = set()  # Producers with an open transaction that will commit.
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """Known in time: before the first batch that one of them could have."""
+        """Call before the first batch that could belong to one of them."""
         for transaction in transactions:
             if transaction not in self._known:
                 self._known.add(transaction)
                 heapq.heappush(self._coming, (transaction.first_offset, transaction))
 
     def on_batch(self, header: BatchHeader) -> bool:
-        """Whether a data batch belongs to an aborted transaction, so that nobody reads it."""
+        """Whether the data batch belongs to an aborted transaction and can be dropped."""
         self._open_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -47,9 +47,9 @@ class CleanedTransactions:
         marker: Marker | None,
         keep: Callable[[AbortedTransaction], None] | None = None,
     ) -> bool:
-        """Whether a control batch can go; `keep` is told of an aborted transaction that cannot.
+        """Whether the control batch can go; `keep` gets an aborted transaction that must stay.
 
-        Without a marker the batch was emptied before, or is a control batch of another kind.
+        Without a marker, the batch was emptied before or is another kind of control batch.
         """
         self._open_up_to(header.last_offset)
         producer_id = header.producer_id

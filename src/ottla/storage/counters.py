@@ -1,4 +1,4 @@
-"""What retention and compaction have done, in plain integers that the node exports."""
+"""What retention and compaction have done, as plain integers that the node exports."""
 
 from typing import Protocol
 

@@ -1,11 +1,11 @@
-"""Finds batches that are not as they were written.
+"""Finds batches that were changed after they were written.
 
-A checksum covers a batch from its attributes on. What comes before it is checked against the
-neighbours: offsets increase, stay within the segment, and leader epochs never decrease. A base
-offset that was changed upwards shows at the next batch, which then comes too early.
+A checksum covers a batch from its attributes on. The fields before it are checked against the
+neighbours: offsets increase and stay within the segment, and leader epochs never decrease. A base
+offset that was raised shows at the next batch, which then comes too early.
 
-Behind damage, the next batch that is intact is looked for, so that one wrong bit costs one batch
-and not what follows.
+After damage, the scan looks for the next intact batch, so that one flipped bit costs one batch and
+not everything after it.
 """
 
 import struct
@@ -25,7 +25,7 @@ EPOCH_MAX = 2**31 - 1
 
 
 class Damage(NamedTuple):
-    """Bytes of a segment that are not batches of its log, and the offsets that they stood for."""
+    """Bytes of a segment that are not batches of its log, and the offsets they stood for."""
 
     path: str
     position: int
@@ -48,7 +48,7 @@ class IntactBatch(NamedTuple):
 
 
 class _Accepted(NamedTuple):
-    """The last batch that seemed intact, and what was known before it."""
+    """The last batch that seemed intact, with the state before it."""
 
     position: int
     floor: int
@@ -57,7 +57,7 @@ class _Accepted(NamedTuple):
 
 
 class Examination:
-    """Of the batches in part of a segment, piece by piece."""
+    """Examines the batches in part of a segment, piece by piece."""
 
     def __init__(
         self,
@@ -70,18 +70,18 @@ class Examination:
         on_intact: Callable[[IntactBatch], object] | None = None,
         epoch_max: int = EPOCH_MAX,
     ) -> None:
-        """All offsets from `position` to `end` are at least `floor` and less than `ceiling`.
+        """All offsets between `position` and `end` are at least `floor` and less than `ceiling`.
 
-        `epoch_max` is the latest leader epoch that wrote something, if that is known. It matters
-        for the last batch, which no other follows.
+        `epoch_max` is the latest leader epoch that wrote something, if known. It matters for the
+        last batch, which has no successor to check it against.
         """
         self.position = position
         self.damage: list[Damage] = []
-        self.next_offset = floor  # At least: the next batch has no smaller one.
+        self.next_offset = floor  # A lower bound: no later batch has a smaller offset.
         self._file = file
         self._end = end
         self._ceiling = ceiling
-        self.epoch = -1  # Of the batches so far.
+        self.epoch = -1  # The highest so far.
         self._epoch_max = epoch_max
         self._last: _Accepted | None = None
         self._on_intact = on_intact
@@ -91,7 +91,7 @@ class Examination:
         return self.position >= self._end
 
     def advance(self, bytes_count: int) -> int:
-        """Go on by about so many bytes; returns how many were read."""
+        """Examine about `bytes_count` more bytes; returns how many were read."""
         start = self.position
         while not self.is_done and self.position - start < bytes_count:
             size = min(_READ_BYTES, bytes_count - (self.position - start) + HEADER_SIZE)
@@ -99,7 +99,7 @@ class Examination:
         return self.position - start
 
     def _take(self, chunk: bytes) -> None:
-        """Go through the batches that begin here; at least one of them, or some damage."""
+        """Examine the batches that begin in the chunk: at least one batch, or some damage."""
         view = memoryview(chunk)
         chunk_start = self.position
         while not self.is_done:
@@ -125,7 +125,7 @@ class Examination:
                 )
                 if reason is not None:
                     if self._suspect_last(base, epoch):
-                        continue  # The one before was at fault; this one is looked at again.
+                        continue  # The batch before was at fault; examine this one again.
                     self._on_damage(reason)
                     return
             else:
@@ -157,7 +157,7 @@ class Examination:
         return None
 
     def _checksum(self, position: int, size: int, body: memoryview) -> int:
-        """Of a batch that may be longer than what has been read."""
+        """The checksum of a batch that may be longer than what has been read."""
         checksum = int(crc32c(body))
         done = CRC_START + len(body)
         while done < size:
@@ -169,9 +169,9 @@ class Examination:
         return checksum
 
     def _suspect_last(self, base_offset: int, epoch: int) -> bool:
-        """Whether the batch before is damaged and this one, which does not follow it, is not.
+        """Whether the batch before is damaged and this one, which does not follow it, is intact.
 
-        If that cannot be told, `_on_damage` gives up both.
+        If that is undecidable, `_on_damage` gives up both.
         """
         last = self._last
         if last is None or last.floor + last.last_offset_delta + 1 != base_offset:
@@ -192,14 +192,14 @@ class Examination:
         return True
 
     def _on_damage(self, reason: str) -> None:
-        """Pass over it, to the next batch that is intact."""
+        """Skip to the next intact batch."""
         position, floor = self.position, self.next_offset
         header = self._file.read(position, HEADER_SIZE)
         last = self._last
         if last is not None and len(header) == HEADER_SIZE and self._is_whole(position, header):
             base, _, _, _, _, delta, _ = _FIELDS.unpack_from(header)
             if last.floor <= base and base + delta < self._ceiling:
-                # One of the two is wrong, and nobody knows which.
+                # One of the two is wrong, and there is no way to tell which.
                 position, floor, self.epoch = last.position, last.floor, last.epoch
         end, next_offset = self._find_intact(self.position, floor)
         self.damage.append(Damage(self._file.path, position, end, floor, next_offset, reason))
@@ -214,10 +214,10 @@ class Examination:
         )
 
     def _find_intact(self, position: int, floor: int) -> tuple[int, int]:
-        """Where an intact batch begins from `position` on, and its offset; the end if none does.
+        """The position and offset of the first intact batch from `position` on, or the end.
 
-        Where the damaged one says that it ends is looked at first: its records may look like
-        batches.
+        The place where the damaged batch claims to end is tried first, since its records may look
+        like batches.
         """
         header = self._file.read(position, HEADER_SIZE)
         if len(header) == HEADER_SIZE:

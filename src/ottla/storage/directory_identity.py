@@ -1,4 +1,4 @@
-"""Whose a log directory is: locked for one process, marked for one node of one cluster."""
+"""Who owns a log directory: locked by one process, marked for one node of one cluster."""
 
 import base64
 from uuid import UUID
@@ -23,7 +23,7 @@ REPAIR = (
 
 
 class WrongDirectory(Exception):
-    """The directory is in use, or it is another node's; nothing in it was touched."""
+    """The directory is in use or belongs to another node; nothing in it was touched."""
 
 
 def lock_directory(filesystem: Filesystem, directory: str) -> Lock:
@@ -38,12 +38,12 @@ def lock_directory(filesystem: Filesystem, directory: str) -> Lock:
 
 
 def is_in_place(filesystem: Filesystem, directory: str, lock: Lock) -> bool:
-    """Whether the directory is the one that was locked, and has not been emptied since."""
+    """Whether the directory is still the one that was locked, and has not been emptied."""
     return lock.is_in_place() and filesystem.exists(f"{directory}/{META_PROPERTIES}")
 
 
 def read_identity(filesystem: Filesystem, directory: str) -> MetaProperties | None:
-    """None when the directory is new."""
+    """None if the directory is new."""
     try:
         return read_meta_properties(filesystem, directory)
     except CorruptCheckpoint as error:
@@ -53,7 +53,7 @@ def read_identity(filesystem: Filesystem, directory: str) -> MetaProperties | No
 def identify_directory(
     filesystem: Filesystem, directory: str, node_id: int, cluster_id: str, new_id: UUID
 ) -> MetaProperties:
-    """Check that the directory is this node's; a new one becomes it, under the new id."""
+    """Check that this node owns the directory; a new one is claimed with the new id."""
     found = read_identity(filesystem, directory)
     if found is None:
         made = MetaProperties(cluster_id, node_id, format_id(new_id))
@@ -71,12 +71,12 @@ def identify_directory(
 
 
 def format_id(identity: UUID) -> str:
-    """Of a directory or a cluster, as Kafka writes it: 22 characters."""
+    """The id of a directory or cluster as Kafka writes it: 22 characters."""
     return base64.urlsafe_b64encode(identity.bytes).decode().rstrip("=")
 
 
 def parse_directory_id(text: str) -> UUID | None:
-    """As it is written now, or was before; None when there is none."""
+    """Accepts the current and the former format; None if the text is neither."""
     try:
         return UUID(text)
     except ValueError:

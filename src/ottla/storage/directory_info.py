@@ -1,4 +1,4 @@
-"""What DescribeLogDirs tells of a log directory."""
+"""What DescribeLogDirs reports about a log directory."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
@@ -12,10 +12,10 @@ class DirectoryInfo(NamedTuple):
     path: str
     online: bool
     cordoned: bool
-    total_bytes: int  # Of the volume; -1 when it is not known.
+    total_bytes: int  # Of the volume; -1 if unknown.
     usable_bytes: int
     logs: Sequence[PartitionLog]
-    moves: Sequence[LogMove]  # What comes here from other directories.
+    moves: Sequence[LogMove]  # Replicas moving in from other directories.
 
     @classmethod
     def of(

@@ -1,15 +1,15 @@
-"""What goes wrong on a disk.
+"""Disk errors.
 
-StorageError     a log directory failed; it goes offline and the others go on
+StorageError     a log directory failed; it goes offline and the others carry on
 CorruptLog       the bytes of one partition are not what was written; they are not served
-KnownDamage      the same, of what was examined before
-DamagedMetadata  the same, of the cluster's metadata: the node cannot start with it
-NotCached        the bytes are on the disk but not in memory, and the caller did not want to wait
+KnownDamage      the same, found by an earlier examination
+DamagedMetadata  the same, in the cluster metadata: the node cannot start with it
+NotCached        the bytes are on disk but not in memory, and the caller did not want to wait
 """
 
 
 class StorageError(Exception):
-    """An operation on a log directory failed; what is in it cannot be trusted any more."""
+    """An operation on a log directory failed; its contents can no longer be trusted."""
 
     def __init__(self, directory: str, cause: object) -> None:
         super().__init__(f"log directory {directory} failed: {cause}")
@@ -20,8 +20,8 @@ class StorageError(Exception):
 class CorruptLog(StorageError):
     """The bytes of a log are not batches; its directory stays online.
 
-    When a log is opened: a batch below the recovery point is damaged. It had been synced, so
-    cutting it off would lose what was acknowledged: the partition waits for repair.
+    When raised on opening a log: a batch below the recovery point is damaged. It had been synced,
+    so truncating it would lose acknowledged records: the partition waits for repair.
     """
 
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
@@ -34,12 +34,12 @@ class CorruptLog(StorageError):
 
 
 class KnownDamage(CorruptLog):
-    """The offsets that are asked for are damaged here, as an examination has found before."""
+    """The requested offsets are damaged, as an earlier examination found."""
 
 
 class DamagedMetadata(StorageError):
-    """This node's replica of the metadata is not what was written."""
+    """This node's copy of the metadata is not what was written."""
 
 
 class NotCached(Exception):
-    """Ask again in a thread that may wait for the disk."""
+    """Retry in a thread that may wait for the disk."""

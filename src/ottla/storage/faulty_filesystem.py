@@ -1,14 +1,14 @@
-"""A disk in memory that fails as real ones do, the same way again from the same seed.
+"""An in-memory disk that fails like a real one, reproducibly from a seed.
 
-A file has what is on the disk and what was written since its last sync; a directory has the names
-on the disk and the changes since it was synced. A crash keeps what is on the disk and, drawn from
-the seed, any first part of the rest in the order in which it was written, cut at any byte; behind
-the cut there may be zeros or garbage up to the size that the file had. A sync that fails loses
-what it should have written (the system forgets that those pages were dirty): a later sync that
-succeeds leaves there what the disk had before, or zeros where it had nothing.
+A file has its content on disk plus the writes since its last sync; a directory has the names on
+disk plus the changes since its last sync. A crash keeps what is on disk and a prefix of the rest,
+in write order, drawn from the seed and torn at any byte; after the tear there may be zeros or
+garbage up to the former file size. A sync that fails loses what it should have written (the system
+forgets that those pages were dirty): a later sync that succeeds leaves what the disk had there
+before, or zeros where it had nothing.
 
-`power_loss_after` ends the machine in the middle of its work: from then on every operation raises
-`PowerLoss` until `crash` starts it again.
+`power_loss_after` cuts the power mid-operation: from then on every operation raises `PowerLoss`
+until `crash` starts the machine again.
 """
 
 import errno
@@ -29,7 +29,7 @@ _SECTOR_BYTES = 512  # Garbage behind a torn write ends where a sector could.
 
 
 class PowerLoss(BaseException):
-    """No handler of errors may outlive a power loss, so this is not an Exception."""
+    """No error handler may outlive a power loss, so this is not an Exception."""
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def _files_below(node: _Node) -> Iterator[_FileNode]:
 def _changing(
     method: Callable[Concatenate["FaultyFilesystem", P], T],
 ) -> Callable[Concatenate["FaultyFilesystem", P], T]:
-    """An operation that changes the disk: one step of `power_loss_after`, alone in its time."""
+    """Wrap an operation that changes the disk: atomic, and one step of `power_loss_after`."""
 
     @functools.wraps(method)
     def step(self: "FaultyFilesystem", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -237,12 +237,12 @@ class FaultyFile:
 
 
 class FaultyFilesystem:
-    """The methods up to `lock` are those of a `Filesystem`; the rest makes it fail."""
+    """The methods up to `lock` are those of `Filesystem`; the rest inject failures."""
 
     def __init__(self, seed: int = 0, now_ms: Callable[[], int] = lambda: 0) -> None:
         self.now_ms = now_ms
         self.guard = threading.RLock()
-        self.boot_count = 0  # Files opened before a crash are closed by it.
+        self.boot_count = 0  # A crash closes the files that were opened before it.
         self._crashes_count = 0
         self._chance = random.Random(seed)
         self._root = _DirectoryNode()
@@ -350,7 +350,7 @@ class FaultyFilesystem:
             return FaultyLock(path, self._locked, self._find)
 
     def crash(self) -> None:
-        """Lose what a power loss may lose, then start again: locks are free, files are closed."""
+        """Lose what a power loss may lose, then restart: locks are free, files are closed."""
         with self.guard:
             self.boot_count += 1
             self._crashes_count += 1
@@ -361,7 +361,7 @@ class FaultyFilesystem:
             self._root.crash(self._chance)
 
     def kill(self) -> None:
-        """Only the process has died: what it wrote is there, its locks are free, files closed."""
+        """Only the process dies: its writes stay, its locks are free, its files are closed."""
         with self.guard:
             self.boot_count += 1
             self._locked = set()
@@ -371,15 +371,15 @@ class FaultyFilesystem:
         return self._powered_off
 
     def power_loss_after(self, steps_count: int) -> None:
-        """The operation after this many changes raises PowerLoss, and so does all that follows."""
+        """The operation after this many changes raises PowerLoss, and so do all later ones."""
         self._steps_left = steps_count
 
     def fail_next_sync(self, count: int = 1) -> None:
-        """Of a file or a directory, whichever comes first."""
+        """Fails the next sync of a file or a directory, whichever comes first."""
         self._sync_failures_count = count
 
     def disk_full(self, limit_bytes: int | None = 0) -> None:
-        """From now on only so many bytes fit in addition; None lifts the limit."""
+        """Limit growth to this many more bytes; None lifts the limit."""
         used = sum(len(file.content) for file in _files_below(self._root))
         self._capacity = None if limit_bytes is None else used + limit_bytes
 
@@ -387,7 +387,7 @@ class FaultyFilesystem:
         self._file(path).failing_reads_count = count
 
     def evict(self, path: str) -> None:
-        """Drop a file from the cache: `read_cached` gives None until it is read."""
+        """Drop a file from the cache: `read_cached` returns None until it is read."""
         self._file(path).cached = False
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:

@@ -1,11 +1,11 @@
 """The seam between the logs and the disk.
 
-Every file that the broker reads or writes goes through a `Filesystem`. There are two of them: the
-operating system's, and one in memory that can tear writes, lose what was not synced, fail a sync
-and flip bits.
+Every file that the broker reads or writes goes through a `Filesystem`. There are two: the operating
+system's, and an in-memory one that can tear writes, lose what was not synced, fail a sync and flip
+bits.
 
-Errors are `OSError`; the storage package turns them into `StorageError` where it knows the log
-directory that they hit.
+Errors are `OSError`; the storage package turns them into `StorageError` where it knows which log
+directory is affected.
 """
 
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ Buffer = bytes | bytearray | memoryview
 class File(Protocol):
     """An open file. Positions are bytes from its beginning.
 
-    One thread at a time appends, writes and truncates; reads, syncs and `close` may come from
-    any thread meanwhile.
+    Only one thread at a time appends, writes and truncates; reads, syncs and `close` may come from
+    any thread at the same time.
     """
 
     path: str
-    size: int  # Invariant: where the next append lands; kept by append and truncate.
+    size: int  # Invariant: where the next append goes; updated by append and truncate.
 
     def append(self, data: Buffer) -> int:
         """Write all of `data` at the end and return the position where it starts.
 
-        If not all could be written (disk full), the file is truncated to its former size.
+        If not everything can be written (disk full), the file is truncated to its former size.
         """
 
     def append_all(self, buffers: Sequence[Buffer]) -> int:
         """Append several buffers with one write."""
 
     def write_at(self, data: Buffer, position: int) -> None:
-        """Overwrite; the file grows if `data` ends past its end."""
+        """Overwrite in place; the file grows if `data` ends past its end."""
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file. May wait for the disk."""
@@ -45,24 +45,24 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """What was appended before is on the disk when this returns (fdatasync).
+        """Everything appended before is on disk when this returns (fdatasync).
 
-        If it fails, what was not yet synced is lost, though reads may still find it: a later sync
-        that succeeds does not cover it unless it was written again.
+        If it fails, what was not yet synced is lost, though reads may still find it: a later
+        successful sync does not cover it unless it is written again.
         """
 
     def fileno(self) -> int | None:
-        """For sendfile; None when there is no operating system's file behind it."""
+        """For sendfile; None if there is no operating system file behind it."""
 
     def close(self) -> None:
-        """A file that nobody refers to any more is closed, too."""
+        """A file that is no longer referenced is closed too."""
 
 
 class Filesystem(Protocol):
     """Paths are absolute and `/`-separated."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """Open for reading and writing; FileNotFoundError unless it is there or `create`."""
+        """Open for reading and writing; FileNotFoundError if it does not exist, unless `create`."""
 
     def read_bytes(self, path: str) -> bytes: ...
 
@@ -79,26 +79,26 @@ class Filesystem(Protocol):
         """Names in a directory, sorted."""
 
     def make_directory(self, path: str, *, sync: bool = True) -> None:
-        """With its parents; fine if it is there. The entry is synced in its parent, if `sync`."""
+        """Creates parents too; fine if it exists. `sync` also syncs the entry in its parent."""
 
     def rename(self, source: str, target: str) -> None:
-        """Atomically, within one directory; replaces a file at `target`."""
+        """Atomic, within one directory; replaces a file at `target`."""
 
     def remove(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None:
-        """A directory with all that is in it; fine if it is gone."""
+        """Remove a directory and everything in it; fine if it is gone."""
 
     def sync_directory(self, path: str) -> None:
-        """Names created, renamed and removed in it before are on the disk when this returns."""
+        """Names created, renamed and removed in it before are on disk when this returns."""
 
     def space(self, path: str) -> tuple[int, int]:
-        """Bytes of the volume and how many of them are free; -1 when that is not known."""
+        """The size of the volume and its free bytes; -1 if unknown."""
 
     def boot_id(self) -> str:
-        """Another one after each start of the machine; empty when that is not known.
+        """Changes with each boot of the machine; empty if unknown.
 
-        While it stays the same, what was written is there, whether it was synced or not.
+        As long as it stays the same, everything written is there, synced or not.
         """
 
     def lock(self, path: str) -> "Lock":
@@ -107,7 +107,7 @@ class Filesystem(Protocol):
 
 class Lock(Protocol):
     def is_in_place(self) -> bool:
-        """Whether the file that was locked is still the one at its path."""
+        """Whether the locked file is still the one at its path."""
 
     def release(self) -> None: ...
 
@@ -116,7 +116,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def write_atomically(filesystem: Filesystem, path: str, data: Buffer) -> None:
-    """`Filesystem.write_atomically` in terms of the rest of a filesystem."""
+    """`Filesystem.write_atomically`, built from the other filesystem operations."""
     temporary = path + TEMPORARY_SUFFIX
     try:
         file = filesystem.open(temporary, create=True)

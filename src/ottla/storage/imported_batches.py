@@ -1,8 +1,8 @@
-"""Batches that come to the leader with their offsets, from outside of the cluster.
+"""Batches imported from outside the cluster, with their offsets.
 
-They take this leader's epoch, which their checksums do not cover; all else stays as it was. So the
-history of epochs tells the truth about this cluster, and replicas find where their logs part as
-they do after any write of the leader's.
+They get this leader's epoch, which their checksums do not cover; everything else stays. So the
+epoch history is true for this cluster, and replicas find where their logs diverge as they do after
+any other write by the leader.
 """
 
 from typing import Final
@@ -13,15 +13,15 @@ from ottla.records.errors import CorruptBatch
 from ottla.storage.appended import Appended
 from ottla.storage.log import PartitionLog
 
-_GAP_MAX: Final = 2**31 - 1  # A segment counts its offsets from its first one, in 31 bits.
+_GAP_MAX: Final = 2**31 - 1  # Offsets in a segment are relative to its first one, in 31 bits.
 
 
 def append_imported(
     log: PartitionLog, records: memoryview, next_offset: int, leader_epoch: int
 ) -> Appended:
-    """Append whole batches to a log that ends at `next_offset`; `records` are written to.
+    """Append whole batches to a log that ends at `next_offset`; modifies `records`.
 
-    ApiError and CorruptBatch leave the log as it was. The caller is the only one who appends.
+    ApiError and CorruptBatch leave the log unchanged. No other append may run at the same time.
     """
     if not log.config.takes_imports:
         raise not_open(log)
@@ -47,7 +47,7 @@ def append_imported(
 
 
 def not_open(log: PartitionLog) -> ApiError:
-    """Others may have written to it: nothing of theirs is ever mixed with what is imported."""
+    """Others may have written to the log: imported records are never mixed with theirs."""
     return ApiError(
         ErrorCode.policy_violation,
         f"{log.topic_partition} takes no imported records; record.import of its topic is"

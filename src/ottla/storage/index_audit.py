@@ -1,4 +1,4 @@
-"""Compares the indexes of a segment with its batches, and makes them anew if they are wrong."""
+"""Compares the indexes of a segment with its batches, and rebuilds them if they are wrong."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from ottla.storage.transaction_index import AbortedTransaction
 
 
 class IndexAudit:
-    """Hears of all batches of a closed segment in their order."""
+    """Visits all batches of a closed segment in order."""
 
     def __init__(self, segment: Segment) -> None:
         self._offsets = iter(segment.offset_index.pairs())
@@ -26,7 +26,7 @@ class IndexAudit:
 
     @property
     def is_sound(self) -> bool:
-        """After the last batch: each entry was met."""
+        """Call after the last batch: every index entry was matched."""
         return not self._is_wrong and self._offset is None and self._time is None
 
     def on_batch(self, batch: IntactBatch) -> None:
@@ -41,8 +41,8 @@ class IndexAudit:
 
 
 def validate_transactions(segments: Sequence[Segment], segment: Segment) -> None:
-    """Raise CorruptIndex unless each aborted transaction has its marker, and its first batch."""
-    ended = {  # By producer id: a transaction begins after the one before has ended.
+    """Raise CorruptIndex unless each aborted transaction has its marker and its first batch."""
+    ended = {  # By producer id: a transaction begins after the previous one has ended.
         entry.producer_id: entry.last_offset
         for earlier in segments[: segments.index(segment)]
         for entry in earlier.transaction_index.entries
@@ -74,7 +74,7 @@ def rebuild_indexes(
     log_start_offset: int,
     interval_bytes: int,
 ) -> None:
-    """For a closed segment without damage; `producers` is a new one, without snapshots."""
+    """For a closed segment without damage; `producers` is new and has no snapshots."""
     replay_producers(producers, segments, log_start_offset, segment.base_offset)
     fresh = segment.with_new_indexes()
     for batch in intact_batches(segment):

@@ -1,14 +1,14 @@
-"""The file of an index: entries of one size, one after the other.
+"""An index file: fixed-size entries, one after the other.
 
-It is open only while it is read or written, so that indexes hold no descriptors. Entries are
-collected by the index and written when it is flushed; what a crash loses is rebuilt from the log.
+It is open only while it is read or written, so that indexes hold no descriptors. The index collects
+entries and writes them when it is flushed; what a crash loses is rebuilt from the log.
 """
 
 from ottla.storage.filesystem import Buffer, Filesystem
 
 
 class CorruptIndex(Exception):
-    """The file cannot be the index that it should be; the segment rebuilds it."""
+    """The file is not a valid index; the segment rebuilds it."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"index {path} is corrupt: {reason}")
@@ -28,14 +28,14 @@ class IndexFile:
         return self.filesystem.exists(self.path)
 
     def entries_count(self) -> int:
-        """Whole entries, of which a file that is not there has none."""
+        """Complete entries; 0 if there is no file."""
         try:
             return self.filesystem.size(self.path) // self.entry_size
         except FileNotFoundError:
             return 0
 
     def read(self) -> bytes:
-        """All whole entries."""
+        """All complete entries."""
         try:
             data = self.filesystem.read_bytes(self.path)
         except FileNotFoundError:
@@ -52,7 +52,7 @@ class IndexFile:
     def write(self, first_index: int, entries: Buffer, *, sync: bool = True) -> None:
         """Write entries in order, as the last of the file.
 
-        Its name is for the owner of the directory to sync.
+        The owner of the directory syncs the file name.
         """
         self.was_written = True
         file = self.filesystem.open(self.path, create=True)
@@ -67,7 +67,7 @@ class IndexFile:
             file.close()
 
     def truncate(self, entries_count: int) -> None:
-        """Not synced: after a crash, the segment that was being changed is indexed anew."""
+        """Not synced: after a crash, the segment that was being changed is reindexed."""
         try:
             file = self.filesystem.open(self.path)
         except FileNotFoundError:

@@ -1,11 +1,11 @@
 """Which leader epoch wrote which offsets of a log (`leader-epoch-checkpoint`).
 
-An entry says at which offset an epoch begins; epochs and start offsets both increase. Replicas
-compare them to find where their logs part (KIP-101, KIP-320).
+An entry gives the offset at which an epoch begins; epochs and start offsets both increase. Replicas
+compare them to find where their logs diverge (KIP-101, KIP-320).
 
 A change is written by `flush`, which the log calls before it moves its recovery point: batches
-carry their epoch, so recovery finds again what a crash lost, and it drops what is stale. An
-epoch without batches is not written: it says nothing, and each start of a leader begins one.
+carry their epoch, so recovery restores what a crash lost and drops what is stale. An epoch without
+batches is not written: it carries no information, and every new leader starts one.
 """
 
 from bisect import bisect_right
@@ -25,27 +25,27 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochCache:
-    """Changed by one thread; `flush` may run in another, for `entries` is replaced, not altered."""
+    """Changed by one thread; another may `flush`, because `entries` is replaced, never mutated."""
 
     __slots__ = ("_filesystem", "_written", "entries", "latest_epoch", "path")
 
     def __init__(self, path: str, filesystem: Filesystem) -> None:
         self.path = path
         self.entries: tuple[EpochEntry, ...] = ()
-        self.latest_epoch = UNDEFINED_EPOCH  # Invariant: that of the last entry.
+        self.latest_epoch = UNDEFINED_EPOCH  # Invariant: the epoch of the last entry.
         self._filesystem = filesystem
-        self._written: tuple[EpochEntry, ...] = ()  # What the file has.
+        self._written: tuple[EpochEntry, ...] = ()  # What the file contains.
 
     @classmethod
     def load(cls, path: str, filesystem: Filesystem) -> "LeaderEpochCache":
-        """Empty when there is no file; CorruptCheckpoint when it cannot be understood."""
+        """Empty if there is no file; CorruptCheckpoint if it cannot be parsed."""
         cache = cls(path, filesystem)
         cache._written = tuple(_read(filesystem, path))
         cache._replace(cache._written)
         return cache
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """From `start_offset` on, batches are of `epoch`; entries that contradict this go."""
+        """Batches from `start_offset` on have `epoch`; contradicting entries are dropped."""
         assert min(epoch, start_offset) >= 0
         if epoch == self.latest_epoch and start_offset >= self.entries[-1].start_offset:
             return
@@ -55,10 +55,10 @@ class LeaderEpochCache:
         self._replace((*kept, EpochEntry(epoch, start_offset)))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch up to the requested one, and the offset at which it ends.
+        """The largest epoch not above the requested one, and its end offset.
 
-        Both are -1 when the epoch is unknown here because it is newer. An epoch older than all
-        ends where the first known one starts, for its records are gone.
+        Both are -1 if the epoch is newer than all known ones. An epoch older than all known ones
+        ends where the first of them starts, because its records are gone.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
@@ -71,7 +71,7 @@ class LeaderEpochCache:
         return floor, self.entries[next_index].start_offset
 
     def epoch_for_offset(self, offset: int) -> int:
-        """-1 when the offset lies before the first entry."""
+        """-1 if the offset is before the first entry."""
         index = bisect_right(self.entries, offset, key=attrgetter("start_offset"))
         return self.entries[index - 1].epoch if index else UNDEFINED_EPOCH
 
@@ -82,7 +82,7 @@ class LeaderEpochCache:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at `start_offset`, in the middle of an epoch perhaps."""
+        """The log now starts at `start_offset`, perhaps in the middle of an epoch."""
         later = tuple(entry for entry in self.entries if entry.start_offset > start_offset)
         gone_count = len(self.entries) - len(later)
         if gone_count:
@@ -99,7 +99,7 @@ class LeaderEpochCache:
             entries = entries[:-1]
         before = self._written
         if entries != before:
-            self._written = entries  # First, for another thread may flush at the same time.
+            self._written = entries  # Set first, since another thread may flush at the same time.
             try:
                 write_entries(self._filesystem, self.path, entries)
             except OSError:

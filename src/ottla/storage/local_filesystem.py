@@ -1,7 +1,7 @@
 """The operating system's files.
 
-A descriptor is closed only when no read or sync is under way on it, so that a thread which still
-reads never meets the number of a file opened later.
+A descriptor is closed only when no read or sync uses it, so that a thread that is still reading
+never meets the number of a file opened later.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class LocalFile:
         self.path = path
         self._descriptor = descriptor
         self._guard = threading.Lock()
-        self._users_count = 0  # Reads and syncs under way.
+        self._users_count = 0  # Reads and syncs in progress.
         self._closing = False
         self._nowait = hasattr(os, "RWF_NOWAIT")
         self.size = os.fstat(descriptor).st_size
@@ -147,13 +147,13 @@ class LocalFile:
             written += os.pwrite(self._descriptor, rest[written:], position + written)
 
     def _truncate(self, size: int) -> None:
-        # The bytes past `size` are overwritten by the next append even if this fails too.
+        # If this fails too, the next append still overwrites the bytes past `size`.
         with contextlib.suppress(OSError):
             os.ftruncate(self._descriptor, size)
 
 
 class _Scratch(threading.local):
-    """Memory of a thread that is used again: new memory costs more than the read itself."""
+    """Per-thread memory that is reused: allocating costs more than the read itself."""
 
     view = memoryview(bytearray())
 
@@ -206,7 +206,7 @@ class LocalFilesystem:
             return
         except FileNotFoundError:
             if Path(parent_of(path)).is_dir():
-                raise  # Such as /proc, which takes no directories.
+                raise  # For example /proc, where directories cannot be created.
             self.make_directory(parent_of(path), sync=sync)
             self.make_directory(path, sync=sync)
             return
@@ -259,7 +259,7 @@ class LocalLock:
         self._status = os.fstat(descriptor)
 
     def is_in_place(self) -> bool:
-        """As long as the file is open, no other gets its number."""
+        """While the descriptor is open, no other file gets its inode number."""
         try:
             return os.path.samestat(os.stat(self._path), self._status)
         except (FileNotFoundError, NotADirectoryError):

@@ -1,14 +1,14 @@
 """The log of one partition: what may be appended, what can be read, what is kept.
 
-Threads: appends, reads and changes may come from any thread; a lock, held for microseconds, orders
-those that change something. `flush` syncs outside the lock, so an append never waits for the disk.
-`read` takes no lock.
+Threads: appends, reads and changes may come from any thread; a lock, held for microseconds,
+serializes changes. `flush` syncs outside the lock, so an append never waits for the disk. `read`
+takes no lock.
 
-Order of durability: a batch may be acknowledged after a flush that began later than its append. A
-flush syncs the segments that were rolled since the last one with their indexes, then the active
-segment and the names of the files, and then moves `flushed_offset`. From time to time the manager
-writes that offset down, after the leader epochs: it is the recovery point, past which a start after
-a crash checks and indexes everything anew.
+Order of durability: a batch may be acknowledged after a flush that began after its append. A flush
+syncs the segments rolled since the last one with their indexes, then the active segment and the
+file names, and then moves `flushed_offset`. The manager periodically writes that offset to disk,
+after the leader epochs: it is the recovery point, past which a start after a crash checks and
+reindexes everything.
 """
 
 import struct
@@ -80,7 +80,7 @@ class PartitionLog:
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
-        """Made by `opening.open_partition_log`."""
+        """Constructed by `opening.open_partition_log`."""
         self.log_directory = log_directory
         self.directory = directory
         self.topic_partition = topic_partition
@@ -89,11 +89,11 @@ class PartitionLog:
         self.producers = loaded.producers
         self.log_start_offset = loaded.log_start_offset
         self.may_lack_synced = loaded.may_lack_synced
-        # Replication moves it; retention and compaction remove nothing at or past it.
+        # Moved by replication; retention and compaction remove nothing at or past it.
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
-        self.config = config  # Changed by `configure`; a slot, for every append reads it often.
-        self.identity_unsynced = False  # Whose log it is was written down and not synced.
+        self.config = config  # Changed by `configure`; a slot, as every append reads it often.
+        self.identity_unsynced = False  # The topic id is written but not synced.
         self._lock = threading.Lock()
         self._history = LogHistory(loaded.leader_epochs, loaded.producers)
         self._local = LocalLog(
@@ -110,7 +110,7 @@ class PartitionLog:
         )
 
     def identify(self, topic_id: UUID) -> None:
-        """Write down whose log it is; for good with the first flush, before anything is acked."""
+        """Write the topic id; durable with the first flush, before anything is acked."""
         with self._disk_errors():
             write_partition_metadata(
                 self.log_directory.filesystem, self.directory, topic_id, sync=False
@@ -133,37 +133,37 @@ class PartitionLog:
 
     @property
     def flushed_offset(self) -> int:
-        """What is before this offset is on the disk: the recovery point."""
+        """Everything before this offset is on disk: the recovery point."""
         return self._local.flushed_offset
 
     @property
     def appended_bytes(self) -> int:
-        """From some beginning on; what is deleted does not lower it, what is truncated may."""
+        """Counts from an arbitrary origin; deletion does not lower it, truncation may."""
         return self._local.appended_bytes
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Bytes in all batches."""
         return self._local.size
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Oldest first; the last one is written to."""
+        """Oldest first; the last one is the active segment."""
         return self._local.segments
 
     @property
     def damage(self) -> list[Damage]:
-        """What is not served, in the order of offsets."""
+        """The parts that are not served, in offset order."""
         return [damage for segment in self._local.segments for damage in segment.damage]
 
     def ends(self) -> list[LogPosition]:
-        """Of all segments: where each one ends, and the offset that comes after it."""
+        """The end position of each segment, with the offset that follows it."""
         return self._local.ends()
 
     def note_damage(
         self, segment: Segment, damage: tuple[Damage, ...], truncations_count: int
     ) -> bool:
-        """From now on these parts of the segment are not served; False if the log was truncated."""
+        """Stop serving these parts of the segment; False if the log was truncated."""
         with self._lock:
             if segment.removed or self._local.truncations_count != truncations_count:
                 return False
@@ -171,7 +171,7 @@ class PartitionLog:
             return True
 
     def distrust(self, offset: int) -> None:
-        """The segment that has this offset is checked again before it is read."""
+        """Verify the segment that contains this offset again before it is read."""
         segments = self._local.segments
         segment = segments[index_of(segments, offset)]
         segment.unverified = ((0, segment.size),) if segment.size else ()
@@ -181,8 +181,8 @@ class PartitionLog:
     ) -> Appended:
         """Append one batch that `validate_produced` has accepted.
 
-        The offset, the leader epoch and, with LogAppendTime, the time are written into `records`.
-        ApiError leaves the log as it was.
+        Writes the offset, the leader epoch and, with LogAppendTime, the time into `records`.
+        ApiError leaves the log unchanged.
         """
         last_offset_delta, base_timestamp, max_timestamp, producer_id = header[6:10]
         append_time_ms = NO_APPEND_TIME
@@ -220,7 +220,7 @@ class PartitionLog:
     def append_control(
         self, batch: bytearray, leader_epoch: int, *, transaction_version: int = 0
     ) -> Appended:
-        """Append a control batch that the broker built, such as the end of a transaction."""
+        """Append a control batch that the broker built, such as a transaction marker."""
         header = read_header(batch)
         marker = parse_marker(next(iterate_records(batch)))
         with self._lock:
@@ -240,11 +240,11 @@ class PartitionLog:
         return Appended(offset, last_offset, NO_APPEND_TIME, False)
 
     def append_as_follower(self, records: memoryview) -> Appended:
-        """Append batches copied from the leader, with the offsets and epochs that they have.
+        """Append batches fetched from the leader, keeping their offsets and epochs.
 
-        A last batch that is not all there is left out. CorruptBatch, or ApiError when the batches
-        do not continue the log, leaves the log as it was; after an error of the disk, the first
-        ones may have been appended.
+        An incomplete last batch is skipped. CorruptBatch, or ApiError when the batches do not
+        continue the log, leaves the log unchanged; after a disk error, the first ones may have been
+        appended.
         """
         batches = list(iterate_headers(records))
         with self._lock:
@@ -276,11 +276,11 @@ class PartitionLog:
         *,
         cached_only: bool = False,
     ) -> LogSlice | None:
-        """Whole batches from the one that has `offset` on, all before `offset_limit`.
+        """Read whole batches from the one that contains `offset`, all before `offset_limit`.
 
-        At least one batch even if it is larger than `size_max`; None when there is nothing to
-        read yet. With the hint of the slice before, a sequential reader needs no lookup. With
-        `cached_only`, NotCached is raised instead of waiting for the disk.
+        Returns at least one batch even if it is larger than `size_max`; None if there is nothing to
+        read yet. With the hint of the previous slice, a sequential reader needs no lookup. With
+        `cached_only`, raises NotCached instead of waiting for the disk.
         """
         local = self._local
         end_offset = local.end[2]
@@ -299,21 +299,21 @@ class PartitionLog:
             return self.read(offset, size_max, offset_limit, cached_only=cached_only)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> FoundTimestamp | None:
-        """The first record whose timestamp is not smaller; may wait for the disk."""
+        """The first record whose timestamp is at least this; may wait for the disk."""
         return self._lookups.timestamp(timestamp_ms, self.log_start_offset)
 
     def offset_of_max_timestamp(self) -> FoundTimestamp | None:
-        """The first record that has the largest timestamp; may wait for the disk."""
+        """The first record with the largest timestamp; may wait for the disk."""
         return self._lookups.max_timestamp(self.log_start_offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to here every transaction is decided."""
+        """Every transaction below this offset is decided."""
         with self._lock:
             unstable = self.producers.first_unstable_offset(high_watermark)
         return high_watermark if unstable is None else min(high_watermark, unstable)
 
     def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those with records from `first_offset` up to, not including, `end_offset`."""
+        """Those with records from `first_offset` up to `end_offset`, exclusive."""
         return self._lookups.aborted(first_offset, end_offset)
 
     def roll(self) -> None:
@@ -324,8 +324,8 @@ class PartitionLog:
     def flush(self) -> int:
         """Sync what was appended before this call; returns `flushed_offset`.
 
-        For a thread: appends go on meanwhile and never wait for it. If a sync fails, the directory
-        goes offline, for nobody knows what is on the disk.
+        Run it in a thread: appends continue and never wait for it. If a sync fails, the directory
+        goes offline, because the state of the disk is then unknown.
         """
         self.log_directory.check_online()
         with self._lock:
@@ -343,29 +343,29 @@ class PartitionLog:
         return self._local.flushed_offset
 
     def write_indexes(self) -> None:
-        """With a flush if segments wait for one that no append will ask for."""
+        """Flushes first if rolled segments wait for a flush that no append will request."""
         if self._local.has_rolled:
             self.flush()
         with self._lock, self._disk_errors():
             self._local.show_indexes()
 
     def flush_leader_epochs(self) -> None:
-        """Before a recovery point is written down: the epochs past it are found in the batches."""
+        """Call before a recovery point is written: later epochs are recovered from the batches."""
         with self._disk_errors():
             if not self._local.closed:
                 self.leader_epochs.flush(self._local.end.offset)
 
     def end_before(self, offset: int) -> int:
-        """Where the log ends after `truncate_to(offset)`: the offset may be inside of a batch."""
+        """The end offset after `truncate_to(offset)`; the offset may be inside a batch."""
         with self._lock, self._disk_errors():
             if offset >= self._local.end.offset:
                 return self._local.end.offset
             return self._local.end_before(offset).offset
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batches that reach to `offset` or past it, and epochs that have no batch.
+        """Remove the batches that reach to or past `offset`, and epochs that have no batch.
 
-        Before this, a recovery point that is not past `end_before(offset)` is written down: what
+        Before the call, a recovery point no higher than `end_before(offset)` must be on disk: what
         is appended there later is not synced.
         """
         with self._lock, self._disk_errors():
@@ -383,12 +383,12 @@ class PartitionLog:
             self._history.on_end_moved(self._local.segments, self.log_start_offset, end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything; the next record has `offset`."""
+        """Remove everything; the next record gets `offset`."""
         with self._lock, self._disk_errors():
             self._start_anew(offset)
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start offset forward; returns it. Whole segments before it are removed."""
+        """Advance the log start offset and return it; removes the segments entirely before it."""
         with self._lock, self._disk_errors():
             if offset > self._local.end.offset:
                 raise self._out_of_range(offset)
@@ -398,7 +398,7 @@ class PartitionLog:
             return self.log_start_offset
 
     def delete_expired(self, now_ms: int) -> int:
-        """Remove the segments that retention no longer keeps; returns how many."""
+        """Remove the segments that retention has expired; returns how many."""
         with self._lock, self._disk_errors():
             segments = self._local.segments
             count = expired_count(
@@ -442,7 +442,7 @@ class PartitionLog:
             self._local.close()
 
     def rename_for_deletion(self, directory: str) -> None:
-        """Give the log's directory another name; slices that were read stay readable."""
+        """Rename the log's directory; slices already read stay readable."""
         with self._lock, self._disk_errors():
             self._local.abandon()
             self.log_directory.filesystem.rename(self.directory, directory)
@@ -450,7 +450,7 @@ class PartitionLog:
             self.directory = directory
 
     def rename(self, directory: str, *, instead_of: "PartitionLog | None" = None) -> None:
-        """Go on under another name, perhaps that of a log whose hints are void then."""
+        """Continue in a renamed directory, perhaps that of another log, whose hints become void."""
         with self._lock, self._disk_errors():
             self.log_directory.filesystem.rename(self.directory, directory)
             self.log_directory.on_partitions_changed()

@@ -1,7 +1,7 @@
-"""What is known of a log's batches: which leader epochs wrote them, and what producers did.
+"""What is known about a log's batches: their leader epochs and the state of their producers.
 
 It follows every append and every truncation, so it never describes a batch that is not there.
-Changes come under the lock of the log.
+Changes happen under the log's lock.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class LogHistory:
     def on_fetched(
         self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]], segment: Segment
     ) -> None:
-        """Batches of another leader, by position, were appended to the segment."""
+        """Batches of another leader, with their positions, were appended to the segment."""
         for position, header in batches:
             self._assign_epoch(header.partition_leader_epoch, header.base_offset)
             note_aborted(segment, self.producers.replay(records, position, header))
@@ -48,9 +48,9 @@ class LogHistory:
     def on_end_moved(
         self, segments: Sequence[Segment], log_start_offset: int, end_offset: int
     ) -> None:
-        """The log was truncated there."""
+        """The log was truncated to `end_offset`."""
         self.leader_epochs.truncate_from_end(end_offset)
-        # No producer is too old at time 0.
+        # At time 0 no producer has expired.
         start = self.producers.truncate_and_reload(log_start_offset, end_offset, now_ms=0)
         replay_producers(self.producers, segments, start, end_offset)
 
@@ -59,9 +59,9 @@ class LogHistory:
         self.producers.on_log_start_moved(offset)
 
     def start_anew(self, offset: int) -> None:
-        """Everything is gone."""
+        """The log was emptied."""
         self.leader_epochs.clear()
-        # What a crash brought back would be another log's history.
+        # What a crash restores would be the history of another log.
         self.leader_epochs.flush(offset)
         self.producers.truncate_fully()
 

@@ -1,7 +1,7 @@
 """Finds things in a log while its segments may be moved or removed.
 
-A lookup takes no lock and may wait for the disk. If the segments have changed when it is done, or
-it failed because they did, it begins again.
+A lookup takes no lock and may wait for the disk. If the segments changed meanwhile, it starts over,
+whether it succeeded or failed.
 """
 
 import threading
@@ -37,7 +37,7 @@ class LogLookups:
         topic_partition: TopicPartition,
         on_disk_error: Callable[[OSError], Exception],
     ) -> None:
-        """`lock` is the one that is held around changes; `on_disk_error` says what to raise."""
+        """`lock` is held around changes; `on_disk_error` returns the exception to raise."""
         self._local = local
         self._lock = lock
         self._log_directory = log_directory
@@ -45,14 +45,14 @@ class LogLookups:
         self._on_disk_error = on_disk_error
 
     def timestamp(self, timestamp_ms: int, log_start_offset: int) -> FoundTimestamp | None:
-        """The first record whose timestamp is not smaller."""
+        """The first record whose timestamp is at least this."""
         local = self._local
         return self._look(
             lambda: find_timestamp(local.segments, timestamp_ms, log_start_offset, local.end)
         )
 
     def max_timestamp(self, log_start_offset: int) -> FoundTimestamp | None:
-        """The first record that has the largest timestamp."""
+        """The first record with the largest timestamp."""
         return self._look(lambda: find_max_timestamp(self._local.segments, log_start_offset))
 
     def aborted(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -60,7 +60,7 @@ class LogLookups:
         return self._look(lambda: self._collect(first_offset, end_offset))
 
     def _collect(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those of an index that this process has not written are compared with the log first."""
+        """A transaction index that this process did not write is first compared with the log."""
         segments = self._local.segments
         for segment in segments[index_of(segments, first_offset) :]:
             if not segment.are_transactions_verified:
@@ -74,7 +74,7 @@ class LogLookups:
         return collect_aborted(segments, first_offset, end_offset)
 
     def raise_unless_moved(self, error: CorruptLog | OSError, generation: int) -> None:
-        """What a reader met that began at this generation is an error only if it still is."""
+        """An error met by a reader that began at this generation counts only if it is unchanged."""
         if generation != self._settled_generation():
             return
         if isinstance(error, OSError):
@@ -84,7 +84,7 @@ class LogLookups:
         raise error
 
     def _suspect(self, error: CorruptLog) -> None:
-        """A reader met it. The segment is examined before anybody else is served from there."""
+        """Have the segment verified before anything more is served from it."""
         for segment in self._local.segments:
             if segment.path == error.path:
                 segment.unverified = ((0, segment.size),)
@@ -100,5 +100,5 @@ class LogLookups:
         return found if generation == self._settled_generation() else self._look(look)
 
     def _settled_generation(self) -> int:
-        with self._lock:  # Whoever is changing the segments is done then.
+        with self._lock:  # A change in progress is finished then.
             return self._local.generation

@@ -25,7 +25,7 @@ class LogMaker:
         topic_partition: TopicPartition,
         config: LogConfig,
     ) -> PartitionLog:
-        """An empty log in a directory of this name; nothing is synced."""
+        """Create an empty log in a directory with this name; nothing is synced."""
         directory = f"{log_directory.path}/{name}"
         try:
             self._filesystem.make_directory(directory, sync=False)

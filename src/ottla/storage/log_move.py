@@ -1,8 +1,8 @@
-"""Copies a log into another one, in a second log directory, until it can take the first one's part.
+"""Copies a log into a second log directory, until the copy can replace it.
 
 The copy follows its source as a replica follows its leader: it appends what the source has, starts
-where the source starts, and where the source was truncated it is truncated to where both part, as
-their leader epochs tell (KIP-101).
+where the source starts, and after a truncation of the source it is truncated to the point where
+both diverge, by their leader epochs (KIP-101).
 """
 
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
@@ -13,25 +13,25 @@ READ_BYTES = 1 << 20
 
 
 class LogMove:
-    """`advance` is for a thread; `finish` for the event loop, beside which nobody appends."""
+    """`advance` runs in a thread; `finish` on the event loop, where no append interferes."""
 
     __slots__ = ("_hint", "_truncations_count", "future", "source")
 
     def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
         self.source = source
         self.future = future
-        self._truncations_count: int | None = None  # Of the source, when it was last compared.
+        self._truncations_count: int | None = None  # The source's, at the last comparison.
         self._hint: ReadHint | None = None
 
     def advance(self) -> int:
-        """Copy a piece and sync it; returns its size, 0 when everything was there."""
+        """Copy a piece; returns its size, or syncs and returns 0 if everything was there."""
         size = self._copy()
         if size == 0:
             self.future.flush()
         return size
 
     def finish(self) -> bool:
-        """Copy what was appended since, if it is one piece; True when nothing is left."""
+        """Copy the rest if it is one piece; True if nothing is left."""
         self._copy()
         return (
             self.future.log_end_offset == self.source.log_end_offset
@@ -66,7 +66,7 @@ class LogMove:
 
 
 def align(source: PartitionLog, future: PartitionLog) -> None:
-    """Truncate the copy to what it has in common with its source."""
+    """Truncate the copy to what it shares with its source."""
     if future.log_start_offset > source.log_start_offset:
         future.truncate_fully_and_start_at(source.log_start_offset)
     while True:
@@ -78,7 +78,7 @@ def align(source: PartitionLog, future: PartitionLog) -> None:
 
 
 def _common_end(source: PartitionLog, future: PartitionLog) -> int:
-    """Not before where both part; when nothing is left to remove, it is the copy's end."""
+    """A bound at or after the divergence; equals the copy's end once nothing must be removed."""
     end_offset = future.log_end_offset
     epoch = future.leader_epochs.latest_epoch
     if epoch == UNDEFINED_EPOCH:

@@ -37,7 +37,7 @@ class OffsetIndex(SparseIndex):
 
     @property
     def last_offset(self) -> int:
-        """The base offset when there is no entry."""
+        """The base offset if there is no entry."""
         self._load()
         return self.base_offset + (self._first[-1] if self._first else 0)
 
@@ -51,13 +51,13 @@ class OffsetIndex(SparseIndex):
         offsets.append(relative)
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """The entry with the largest offset up to `offset`, or the beginning of the segment."""
+        """The entry with the largest offset not above `offset`, or the beginning of the segment."""
         if not self._loaded:
             self._load()
         return self._entry(bisect_right(self._first, offset - self.base_offset) - 1)
 
     def lookup_position(self, position: int) -> OffsetPosition:
-        """The entry with the largest position up to `position`, or the segment's beginning."""
+        """The entry with the largest position not above `position`, or the segment's beginning."""
         if not self._loaded:
             self._load()
         return self._entry(bisect_right(self._second, position, 0, len(self._first)) - 1)

@@ -3,19 +3,19 @@
 from hashlib import blake2b
 
 DIGEST_SIZE = 16
-ENTRY_BYTES = 192  # What a key takes at most: its slot in the table, its digest, its offset.
+ENTRY_BYTES = 192  # Upper bound for a key: its slot in the table, its digest, its offset.
 NO_OFFSET = -1
 
 
 class OffsetMap:
-    """Keys shorter than a digest stand for themselves, longer ones are told by their digest."""
+    """Keys shorter than a digest are stored as they are, longer ones as their digest."""
 
     __slots__ = ("_entries_max", "_offsets", "latest_offset")
 
     def __init__(self, memory_bytes: int) -> None:
         self._entries_max = max(memory_bytes // ENTRY_BYTES, 1)
         self._offsets: dict[bytes, int] = {}
-        self.latest_offset = NO_OFFSET  # Up to here the log is in the map.
+        self.latest_offset = NO_OFFSET  # The log is mapped up to here.
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -25,13 +25,13 @@ class OffsetMap:
         return len(self._offsets) >= self._entries_max
 
     def put(self, key: bytes, offset: int) -> None:
-        """Offsets come in rising order, so that the last one stays."""
+        """Call in increasing order of offsets: the last one stays."""
         if len(key) >= DIGEST_SIZE:
             key = blake2b(key, digest_size=DIGEST_SIZE).digest()
         self._offsets[key] = offset
 
     def get(self, key: bytes) -> int:
-        """NO_OFFSET for a key that is not there."""
+        """NO_OFFSET for an unknown key."""
         if len(key) >= DIGEST_SIZE:
             key = blake2b(key, digest_size=DIGEST_SIZE).digest()
         return self._offsets.get(key, NO_OFFSET)

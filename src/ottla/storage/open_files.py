@@ -1,10 +1,10 @@
-"""Bounds how many files of segments are open at once.
+"""Bounds how many segment files are open at once.
 
 A file is never closed under a reader: the bound only drops the segment's own reference, and the
-descriptor goes when the last `LogSlice`, read or sync that holds the file is done with it.
+descriptor is closed when the last `LogSlice`, read or sync releases the file.
 
-A segment that is written to has one file object at a time, for that knows where the next append
-lands. So it is dropped only while its log's lock is free, and it is opened anew by the next use.
+A segment being written has one file object at a time, because it knows where the next append goes.
+So it is dropped only while its log's lock is free, and the next use reopens it.
 """
 
 import threading
@@ -14,22 +14,22 @@ from typing import Protocol
 
 from ottla.storage.filesystem import File, Filesystem
 
-_TRIES_MAX = 64  # Files that are looked at for one that is not in use.
+_TRIES_MAX = 64  # Files examined to find an unused one.
 
 
 class FileHolder(Protocol):
     open_file: File | None
-    recently_used: bool  # Set by each use; saves the file from one round of dropping.
-    unsynced: bool  # Such files are dropped last, for a failed write shows on its own descriptor.
-    writer_lock: "threading.Lock | None"  # Held by whoever writes; None when nobody does.
+    recently_used: bool  # Set by each use; protects the file for one round of dropping.
+    unsynced: bool  # Dropped last: a failed write shows only on its own descriptor.
+    writer_lock: "threading.Lock | None"  # Held by the writer; None if there is no writer.
 
     def open_own_file(self, filesystem: Filesystem) -> File: ...
 
 
 class OpenFiles:
-    """Second chance: the first file that was not used since the last round is dropped.
+    """Second chance: drops the first file not used since the last round.
 
-    The bound is passed only while more files than that are being written at the same moment.
+    The bound is exceeded only while more files than that are being written at once.
     """
 
     __slots__ = ("_count_max", "_filesystem", "_guard", "_holders")
@@ -45,7 +45,7 @@ class OpenFiles:
         return len(self._holders)
 
     def open(self, holder: FileHolder) -> File:
-        """The holder's file, opened unless it is; safe from any thread."""
+        """The holder's file, opened if necessary; thread-safe."""
         with self._guard:
             file = holder.open_file
             if file is None:
@@ -58,7 +58,7 @@ class OpenFiles:
         return file
 
     def release(self, holder: FileHolder, rename: Callable[[], object] | None = None) -> None:
-        """The holder is done with its file; it is not opened again before `rename` is done."""
+        """Drop the holder's file; it is not reopened before `rename` is done."""
         with self._guard:
             if holder.open_file is not None:
                 holder.open_file = None
@@ -67,7 +67,7 @@ class OpenFiles:
                 rename()
 
     def set_writer(self, holder: FileHolder, lock: "threading.Lock | None") -> None:
-        """From now on the holder is written to under this lock, or by nobody."""
+        """From now on writes to the holder take this lock; None if there are no more writes."""
         with self._guard:
             holder.writer_lock = lock
 
@@ -85,7 +85,7 @@ class OpenFiles:
             holders.rotate(-1)
 
     def _drop_first(self) -> bool:
-        """False if it is being written; its lock is not waited for."""
+        """False if the file is being written; does not wait for its lock."""
         holder = self._holders[0]
         lock = holder.writer_lock
         if lock is not None and not lock.acquire(blocking=False):

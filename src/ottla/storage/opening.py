@@ -1,4 +1,4 @@
-"""Opens the log of a partition: what is on the disk, brought into order and into memory."""
+"""Opens the log of a partition: recovers what is on disk and loads it."""
 
 from uuid import UUID
 
@@ -29,12 +29,12 @@ def open_partition_log(
     pass_over_damage: bool = False,
     writes_survived: bool = False,
 ) -> PartitionLog:
-    """Load the log that is in `directory`, or begin an empty one there.
+    """Load the log in `directory`, or create an empty one there.
 
-    After a clean shutdown nothing is checked. Otherwise the batches from the segment of the
-    recovery point on are, or those of all segments if `checks_all`: a tail that is damaged past
-    the recovery point is truncated, damage before it is passed over or raises CorruptLog. If
-    `writes_survived`, only the last write can be torn, and damage before it is passed over too.
+    After a clean shutdown nothing is checked. Otherwise the batches from the recovery point's
+    segment on are checked, or all of them if `checks_all`: a tail damaged past the recovery point
+    is truncated; damage before it is skipped or raises CorruptLog. If `writes_survived`, only the
+    last write can be torn, and damage before it is skipped as well.
     """
     log_directory = log_directory or LogDirectory(parent_of(directory), filesystem)
     request = LoadRequest(
@@ -52,6 +52,6 @@ def open_partition_log(
     )
     loaded = load_log(log_directory, request)
     log = PartitionLog(log_directory, directory, topic_partition, topic_id, config, loaded)
-    # A process that was killed may have written down whose log it is, and not synced that.
+    # A killed process may have written the topic id without syncing it.
     log.identity_unsynced = topic_id is not None and not clean_shutdown
     return log

@@ -1,4 +1,4 @@
-"""The names of the directories of partitions, as Kafka has them."""
+"""The directory names of partitions, as in Kafka."""
 
 import re
 from uuid import UUID
@@ -13,30 +13,30 @@ _STRAY = re.compile(r".+\.[0-9a-f]{32}-stray")
 
 
 def parse_partition(name: str) -> TopicPartition | None:
-    """None when a directory of this name is not that of a partition."""
+    """None if the name is not that of a partition directory."""
     match = _PARTITION.fullmatch(name)
     return TopicPartition(match[1], int(match[2])) if match else None
 
 
 def parse_future(name: str) -> TopicPartition | None:
-    """The partition whose log moves into a directory of this name; None for any other name."""
+    """The partition that is moving into a directory with this name; None for any other name."""
     match = _FUTURE.fullmatch(name)
     return TopicPartition(match[1], int(match[2])) if match else None
 
 
 def name_for_future(topic_partition: TopicPartition, unique: UUID) -> str | None:
-    """None when the name of the topic is too long for it."""
+    """None if the topic name is too long for it."""
     name = f"{topic_partition}.{unique.hex}-future"
     return name if len(name) <= _NAME_LENGTH_MAX else None
 
 
 def name_for_deletion(topic_partition: TopicPartition, unique: UUID) -> str:
-    """So that the partition may be made again while its old directory waits for removal."""
+    """Lets the partition be created again while its old directory waits for removal."""
     return _renamed(topic_partition, f".{unique.hex}-delete")
 
 
 def name_for_stray(topic_partition: TopicPartition, unique: UUID) -> str:
-    """Of a directory that is set aside: nothing removes it but a person."""
+    """For a directory that is set aside: only a person removes it."""
     return _renamed(topic_partition, f".{unique.hex}-stray")
 
 

@@ -1,11 +1,11 @@
-"""What a log remembers of one producer."""
+"""What a log remembers about one producer."""
 
 from typing import NamedTuple
 
 from ottla.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_MAX
 from ottla.storage.producer_snapshot import SavedBatch, SnapshotEntry
 
-BATCHES_MAX = 5  # Kafka's bound: a client has at most so many requests in flight.
+BATCHES_MAX = 5  # Kafka's bound: a client has at most this many requests in flight.
 NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1
 
@@ -33,7 +33,7 @@ class ProducerEntry:
         self.producer_id = producer_id
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.next_sequence = 0
-        self.batches: list[AppendedBatch] = []  # Of this epoch, the last five, oldest first.
+        self.batches: list[AppendedBatch] = []  # The last five of this epoch, oldest first.
         self.last_timestamp = NO_TIMESTAMP
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.transaction_first_offset = NO_OFFSET

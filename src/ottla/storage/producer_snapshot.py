@@ -1,4 +1,4 @@
-"""What a log knows about its producers, as a file (`<offset>.snapshot`).
+"""A log's producer state as a file (`<offset>.snapshot`).
 
 Kafka's format, version 1, all numbers big-endian:
 
@@ -15,8 +15,8 @@ Kafka's format, version 1, all numbers big-endian:
       coordinator epoch int32
       current transaction's first offset int64, -1 for none
 
-Behind that stands what Kafka forgets, and does not look at: the batches before the last one. A
-producer that has several on the way may repeat them after a restart.
+Then follows what Kafka forgets and does not read: the batches before the last one. A producer with
+several batches in flight may repeat them after a restart.
 
     batches, each, oldest first:
       producer id int64
@@ -24,7 +24,7 @@ producer that has several on the way may repeat them after a restart.
       first and last offset int64, int64
       timestamp int64
 
-The file's name is the offset of the first record that it does not know.
+The file name is the offset of the first record that the snapshot does not cover.
 """
 
 import re
@@ -45,7 +45,7 @@ _NAME = re.compile(r"(\d{20})\.snapshot")
 
 
 class CorruptSnapshot(Exception):
-    """The file is torn or damaged; an older one and the log have what it should say."""
+    """The file is torn or damaged; an older one plus the log contain the same state."""
 
 
 class SavedBatch(NamedTuple):
@@ -73,7 +73,7 @@ def snapshot_path(directory: str, offset: int) -> str:
 
 
 def snapshot_offsets(names: Iterable[str]) -> list[int]:
-    """The offsets of the snapshots among the files of a directory, in order."""
+    """The offsets of the snapshots among the files of a directory, sorted."""
     return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match)
 
 

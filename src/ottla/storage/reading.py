@@ -1,4 +1,4 @@
-"""Where in the segments of a log the batches for a read are."""
+"""Locates the batches for a read in the segments of a log."""
 
 import struct
 from bisect import bisect_right
@@ -21,35 +21,35 @@ _BEGINNING = struct.Struct(">q4xi")  # Base offset and leader epoch of a batch.
 
 
 class ReadHint(NamedTuple):
-    """Where the next read of a sequential reader begins."""
+    """Where a sequential reader's next read begins."""
 
-    generation: int  # Of the log; a hint from before a truncation or compaction is void.
+    generation: int  # The log's; a hint from before a truncation or compaction is void.
     segment: Segment
     position: int
     offset: int
 
 
 class LogSlice(NamedTuple):
-    """Whole batches in one file. The file stays readable for as long as the slice is held."""
+    """Whole batches in one file. The file stays readable while the slice is held."""
 
     file: File
     position: int
     size: int
-    first_offset: int  # Not after the offset that was asked for; that of the first batch, or less.
+    first_offset: int  # Not after the requested offset: that of the first batch, or less.
     next_offset: int
     hint: ReadHint
 
     def read(self) -> bytes:
-        """All of it; may wait for the disk."""
+        """The bytes; may wait for the disk."""
         return self.file.read(self.position, self.size)
 
     def read_cached(self) -> bytes | None:
-        """All of it; None if that would wait for the disk."""
+        """The bytes; None if that would wait for the disk."""
         return self.file.read_cached(self.position, self.size)
 
 
 class LogPosition(NamedTuple):
-    """A boundary between batches: all before it have smaller offsets than `offset`."""
+    """A boundary between batches: everything before it has offsets below `offset`."""
 
     segment: Segment
     position: int
@@ -63,14 +63,14 @@ class FoundTimestamp(NamedTuple):
 
 
 def index_of(segments: Sequence[Segment], offset: int) -> int:
-    """The segment that has `offset` if any has it; the first one for what lies before it."""
+    """The index of the segment that would contain `offset`; 0 for one before the first segment."""
     return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
 
 
 def find_batch_at(
     segments: Sequence[Segment], offset: int, *, cached_only: bool = False
 ) -> LogPosition | None:
-    """The first batch whose last offset is not before `offset`; None if there is none."""
+    """The first batch whose last offset is at least `offset`; None if there is none."""
     for segment in segments[index_of(segments, offset) :]:
         batch = segment.find_offset(offset, cached_only=cached_only) if segment.size else None
         if batch is not None:
@@ -81,8 +81,8 @@ def find_batch_at(
 def check_batches(file: File, position: int, end: int, floor: int, limit: LogPosition) -> None:
     """Raise CorruptLog if the batches from `position` to `end` are not intact.
 
-    `limit` is where the batches end that are to be read, and what the first one behind does not
-    go below; one behind `end` shows whether the last one before it has the right offset.
+    `limit` is where the readable batches end, with a lower bound for the next offset; a batch after
+    `end` shows whether the last one before it has the right offset.
     """
     examination = Examination(file, position, end, floor=floor, ceiling=limit.offset)
     while not examination.is_done and not examination.damage:
@@ -98,7 +98,7 @@ def check_batches(file: File, position: int, end: int, floor: int, limit: LogPos
 
 
 def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
-    """CorruptLog if there is none, which is so only while the log is being truncated."""
+    """CorruptLog if there is none, which happens only while the log is being truncated."""
     index = bisect_right(segments, segment.base_offset, key=_base_offset)
     if index == len(segments):
         raise CorruptLog(segment.path, segment.size, -1, "no segment follows")
@@ -108,7 +108,7 @@ def segment_after(segments: Sequence[Segment], segment: Segment) -> Segment:
 def find_timestamp(
     segments: Sequence[Segment], timestamp: int, start_offset: int, end: LogPosition
 ) -> FoundTimestamp | None:
-    """The first record from `start_offset` on whose timestamp is not smaller."""
+    """The first record from `start_offset` on whose timestamp is at least this."""
     for segment in segments:
         if segment.largest.timestamp < timestamp:
             continue
@@ -128,7 +128,7 @@ def find_timestamp(
 
 
 def find_max_timestamp(segments: Sequence[Segment], start_offset: int) -> FoundTimestamp | None:
-    """The first record that has the largest timestamp of the log."""
+    """The first record with the largest timestamp in the log."""
     holders = [segment for segment in segments if segment.size and segment.largest.timestamp >= 0]
     if not holders:
         return None
@@ -142,7 +142,7 @@ def find_max_timestamp(segments: Sequence[Segment], start_offset: int) -> FoundT
 def collect_aborted(
     segments: Sequence[Segment], first_offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """The aborted transactions with records in the range, in the order of their first offsets."""
+    """The aborted transactions with records in the range, sorted by first offset."""
     found: list[AbortedTransaction] = []
     for segment in segments[index_of(segments, first_offset) :]:
         transactions, complete = segment.transaction_index.collect(first_offset, end_offset)

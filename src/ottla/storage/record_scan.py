@@ -1,7 +1,7 @@
-"""Goes through the records of a batch for what compaction must know, and decodes no more.
+"""Scans the records of a batch for what compaction must know, and decodes nothing else.
 
-A record that stays is copied as the bytes that it is: offset and timestamp are relative to those of
-the batch, which do not change.
+A record that stays is copied byte for byte: its offset and timestamp are relative to those of the
+batch, which do not change.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def body_of(batch: memoryview, header: BatchHeader) -> bytes:
 
 
 def scan_records(body: bytes, header: BatchHeader) -> Iterator[ScannedRecord]:
-    """Raises CorruptBatch where the bytes are no records."""
+    """Raises CorruptBatch for bytes that are not records."""
     base_offset = header.base_offset
     body_size = len(body)
     new = tuple.__new__
@@ -67,7 +67,7 @@ def scan_records(body: bytes, header: BatchHeader) -> Iterator[ScannedRecord]:
 
 
 def copy_records(header: BatchHeader, body: bytes, records: list[ScannedRecord]) -> bytearray:
-    """The batch with only these of its records."""
+    """The batch with only these records."""
     kept = b"".join([body[record.start : record.end] for record in records])
     if header.compression:
         kept = compress(kept, header.compression)

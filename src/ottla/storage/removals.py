@@ -1,4 +1,4 @@
-"""Files of deleted logs and segments, which stay for a while: somebody may still read them."""
+"""Files of deleted logs and segments, kept for a while because readers may still hold them."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -17,10 +17,10 @@ class Removals:
         self._log_directories = log_directories
         self._filesystem = filesystem
         self._clock_ms = clock_ms
-        self._waiting: list[tuple[int, LogDirectory, str]] = []  # Due time and path.
+        self._waiting: list[tuple[int, LogDirectory, str]] = []  # Due time, log directory, path.
 
     def take_due(self) -> Iterator[tuple[LogDirectory, str]]:
-        """What was discarded, and whose delay is over."""
+        """The discarded files whose delay has passed."""
         now_ms = self._clock_ms()
         for log_directory in self._log_directories:
             while log_directory.discarded:

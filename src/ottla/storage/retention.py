@@ -1,4 +1,4 @@
-"""Which segments of a log are due for removal. Decisions only."""
+"""Decides which segments of a log are due for removal."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -16,13 +16,13 @@ def expired_count(
     end_offset: int,
     now_ms: int,
 ) -> int:
-    """How many of the oldest segments go; all of them if even the active one is due.
+    """How many of the oldest segments to remove; all of them if even the active one is due.
 
-    A segment goes when it is too old by its largest timestamp, when the log is too large without
-    it, or when the log start offset has passed it; but none that reaches past the high watermark.
+    A segment is due when its largest timestamp is too old, when the log is too large without it, or
+    when the log start offset has passed it, unless it reaches past the high watermark.
     """
     if config.takes_imports:
-        return 0  # What is restored may be older than retention keeps it.
+        return 0  # Restored records may be older than the retention time.
     excess_bytes = -1
     if config.delete and config.retention_bytes >= 0:
         excess_bytes = sum(segment.size for segment in segments) - config.retention_bytes
@@ -42,7 +42,7 @@ def expired_count(
 
 
 def passed_count(segments: Sequence[Segment], log_start_offset: int) -> int:
-    """How many of the oldest segments lie wholly before the log start offset."""
+    """How many of the oldest segments lie entirely before the log start offset."""
     count = 0
     for following in segments[1:]:
         if following.base_offset > log_start_offset:

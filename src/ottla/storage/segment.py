@@ -1,11 +1,10 @@
-"""A piece of a log: the batches from `base_offset` on, in one file, and its indexes.
+"""A piece of a log: the batches from `base_offset` on, in one file, with its indexes.
 
-`<base offset>.log` has the batches. `.index` maps offsets to positions, `.timeindex` timestamps to
-offsets, `.txnindex` lists aborted transactions. An index is made from the log file and can be made
-again. Files are opened when they are needed, and none is made before there is something to write.
+`<base offset>.log` contains the batches. `.index` maps offsets to positions, `.timeindex`
+timestamps to offsets, `.txnindex` lists aborted transactions. An index can be rebuilt from the log
+file. Files are opened on demand, and created only when there is something to write.
 
-One thread at a time changes a segment; the lock of its log sees to that. Reads may come from any
-thread.
+One thread at a time changes a segment, under its log's lock. Reads may come from any thread.
 """
 
 import threading
@@ -82,19 +81,19 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.size = size  # Invariant: where the last whole batch ends in the file.
+        self.size = size  # Invariant: where the last complete batch ends in the file.
         self.on_disk = on_disk  # Whether there is a log file.
         self.open_file: File | None = None
         self.removed = False  # Its files are out of the log; a thread may still hold it.
         self.recently_used = False
         self.unsynced = False
-        self.shown_size = 0  # How large it was when `show_indexes` last had something to do.
-        self.damage: tuple[Damage, ...] = ()  # In the order of positions; not served.
-        # From where to where in the file nobody has checked the batches since the process began.
+        self.shown_size = 0  # Its size when `show_indexes` last wrote something.
+        self.damage: tuple[Damage, ...] = ()  # By position; not served.
+        # The ranges of the file whose batches were not checked since the process started.
         self.unverified: tuple[tuple[int, int], ...] = ((0, size),) if size else ()
         self.are_transactions_verified = not size
         self.writer_lock: threading.Lock | None = None  # Set by `OpenFiles.set_writer`.
-        # An append that would pass one of these begins a new segment; set by the log.
+        # An append that would exceed one of these starts a new segment; set by the log.
         self.roll_size = ROLL_NOW
         self.index_bytes_max = INDEX_SIZE_MAX
         self.roll_timestamp = _TIMESTAMP_MAX
@@ -103,7 +102,7 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self._transaction_index: TransactionIndex | None = None
         self._unindexed_bytes = 0
-        # None until the time index of a segment that was found on the disk is read.
+        # None until the time index of a segment found on disk is read.
         self._largest_timestamp: int | None = None if size else NO_TIMESTAMP
         self._largest_offset = base_offset
 
@@ -153,21 +152,21 @@ class Segment:
 
     @property
     def retention_timestamp(self) -> int:
-        """What the age of the segment counts from."""
+        """The time from which retention counts the segment's age."""
         timestamp = self.largest.timestamp
         if timestamp != NO_TIMESTAMP or not self.on_disk:
             return timestamp
         return self.log_directory.filesystem.modified_ms(self.path)
 
     def _is_largest(self, entry: TimestampOffset) -> bool:
-        """Retention goes by the last entry, so it is compared with the batch that it stands for."""
+        """Retention relies on the last entry, so check it against its batch."""
         if entry.timestamp == NO_TIMESTAMP:
             return False
         batch = self.find_offset(entry.offset)
         return batch is not None and batch[3:] == (entry.offset, entry.timestamp)
 
     def first_from(self, timestamp: int, offset: int) -> Batch | None:
-        """A batch from `offset` on that none comes before with a timestamp as large as this."""
+        """A batch from `offset` on such that no earlier one has a timestamp this large."""
         entry = self.time_index.lookup(timestamp)
         if entry.offset > max(offset, self.base_offset):
             found = self.find_offset(entry.offset)
@@ -177,7 +176,7 @@ class Segment:
         return self.find_offset(max(offset, self.base_offset))
 
     def _find_largest(self) -> TimestampOffset:
-        """For a segment whose time index is empty or wrong, or has no batch with a timestamp."""
+        """For a segment whose time index is empty or wrong, or that has no timestamps."""
         largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         for batch in self.batches(0):
             if batch.max_timestamp > largest.timestamp:
@@ -193,7 +192,7 @@ class Segment:
         file = filesystem.open(self.path, create=not self.on_disk)
         self.on_disk = True
         if file.size > self.size:
-            file.truncate(self.size)  # Bytes of an append that failed and could not be undone.
+            file.truncate(self.size)  # Bytes of a failed append that could not be undone.
         if file.size < self.size:
             raise CorruptLog(self.path, file.size, -1, f"{self.size} bytes were there before")
         return file
@@ -201,7 +200,7 @@ class Segment:
     def append(
         self, data: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int
     ) -> int:
-        """Write one batch and return its position; OSError leaves the segment as it was."""
+        """Write one batch and return its position; OSError leaves the segment unchanged."""
         file = self.open_file or self.log_directory.open_files.open(self)
         self.recently_used = True
         self.unsynced = True
@@ -219,7 +218,7 @@ class Segment:
         return position
 
     def rewrite(self, data: Buffer, position: int) -> None:
-        """Write what is there already, so that the next sync writes it to the disk."""
+        """Rewrite what is already there, so that the next sync writes it to disk."""
         self.unsynced = True
         self.file().write_at(data, position)
 
@@ -231,7 +230,7 @@ class Segment:
         max_timestamp: int,
         index_interval_bytes: int,
     ) -> None:
-        """Take note of a batch that was written or, in recovery, found."""
+        """Index a batch that was written or, in recovery, found."""
         assert self._largest_timestamp is not None
         if max_timestamp > self._largest_timestamp:
             self._largest_timestamp = max_timestamp
@@ -246,7 +245,7 @@ class Segment:
         self._unindexed_bytes += size
 
     def batches(self, start: int, *, cached_only: bool = False) -> Iterator[Batch]:
-        """From `start`, where one begins; each damaged part stands for one without a timestamp."""
+        """The batches from boundary `start`; a damaged part counts as one without a timestamp."""
         floor = self.base_offset
         for damage in self.damage:
             if damage.end <= start:
@@ -263,21 +262,21 @@ class Segment:
         yield from walk(self.file(), start, self.size, floor, cached_only=cached_only)
 
     def first_batch(self) -> Batch:
-        """Of a segment that is not empty."""
+        """Requires a segment that is not empty."""
         return next(self.batches(0))
 
     def header_at(self, position: int) -> BatchHeader:
         return read_header(self.file().read(position, HEADER_SIZE))
 
     def damage_from(self, position: int) -> Damage | None:
-        """The first that ends behind `position`."""
+        """The first damage that ends after `position`."""
         return next((damage for damage in self.damage if damage.end > position), None)
 
     def is_verified(self, position: int, end: int) -> bool:
         return not any(start < end and position < stop for start, stop in self.unverified)
 
     def on_verified(self, position: int, end: int) -> None:
-        """The batches from `position` to `end` are as they were written."""
+        """The batches from `position` to `end` were found intact."""
         left: list[tuple[int, int]] = []
         for start, stop in self.unverified:
             parts = ((start, min(stop, position)), (max(start, end), stop))
@@ -287,7 +286,7 @@ class Segment:
     def find_offset(
         self, offset: int, *, start: int = 0, cached_only: bool = False
     ) -> Batch | None:
-        """The first batch whose last offset is not before `offset`, looking from `start` on."""
+        """The first batch from `start` on whose last offset is at least `offset`."""
         entry = self.offset_index.lookup(offset)
         start = max(start, self._within(entry))
         for batch in self.batches(start, cached_only=cached_only):
@@ -298,9 +297,9 @@ class Segment:
         return None
 
     def boundary_by(self, start: int, stop: int, *, cached_only: bool = False) -> tuple[int, int]:
-        """The last end of a batch up to `stop`, at least of the one at `start`.
+        """The last batch end not past `stop`, but at least the end of the batch at `start`.
 
-        Returns the position and the offset that comes there.
+        Returns the position and the offset that follows it.
         """
         entry = self.offset_index.lookup_position(stop)
         position = max(start, self._within(entry))
@@ -313,7 +312,7 @@ class Segment:
                 return batch.position, next_offset
             last = batch
         assert last is not None
-        # Not the segment's size: a reader in a thread may have been overtaken by an append.
+        # Not the segment's size: an append may have overtaken a reader in another thread.
         return last.end, last.last_offset + 1
 
     def _within(self, entry: OffsetPosition) -> int:
@@ -323,14 +322,14 @@ class Segment:
         return position
 
     def _check_entry(self, entry: OffsetPosition, batch: Batch) -> None:
-        """An entry of the index has the last offset of the batch at its position."""
+        """Check that an index entry has the last offset of the batch at its position."""
         if entry.position and not self.damage and entry.offset != batch.last_offset:
             raise CorruptLog(
                 self.path, batch.position, entry.offset, f"the batch ends at {batch.last_offset}"
             )
 
     def load_tail(self) -> int:
-        """Ready a segment that was closed in order for appends; returns the offset after it.
+        """Prepare a cleanly closed segment for appends; returns the offset that follows it.
 
         Reads the indexes and the batches after the last entry, not the whole file.
         """
@@ -353,7 +352,7 @@ class Segment:
         return next_offset
 
     def begin_indexing(self) -> None:
-        """Forget what the indexes say; every batch is added anew."""
+        """Clear the indexes; every batch is added again."""
         for index in (self.offset_index, self.time_index, self.transaction_index):
             index.reset()
         self._largest_timestamp = NO_TIMESTAMP
@@ -361,7 +360,7 @@ class Segment:
         self._unindexed_bytes = 0
 
     def with_new_indexes(self) -> "Segment":
-        """The same with empty indexes, to be filled anew and given to `take_indexes`."""
+        """The same segment with empty indexes, to be filled and passed to `take_indexes`."""
         fresh = Segment(self.log_directory, self.directory, self.base_offset, on_disk=True)
         fresh.begin_indexing()
         return fresh
@@ -372,13 +371,13 @@ class Segment:
         self._transaction_index = fresh.transaction_index
 
     def seal(self) -> None:
-        """No append comes after this one: note the largest timestamp for good."""
+        """No append follows: add the largest timestamp to the time index."""
         timestamp, offset = self.largest
         if timestamp != NO_TIMESTAMP:
             self.time_index.maybe_append(timestamp, offset)
 
     def truncate_to(self, position: int, offset: int) -> None:
-        """Cut before the batch at `position`, so that the segment ends at `offset`."""
+        """Truncate before the batch at `position`, so that the segment ends at `offset`."""
         self.unsynced = True
         self.size = position
         self.damage = tuple(damage for damage in self.damage if damage.position < position)
@@ -393,12 +392,12 @@ class Segment:
             return
         try:
             self.load_tail()
-        except CorruptLog:  # What is left of the index leads elsewhere.
+        except CorruptLog:  # The remaining index points elsewhere.
             self.offset_index.reset()
             self.load_tail()
 
     def sync(self) -> None:
-        """The batches written before this call are on the disk when it returns."""
+        """The batches written before this call are on disk when it returns."""
         self.unsynced = False
         try:
             self.file().sync()
@@ -408,7 +407,7 @@ class Segment:
 
     @property
     def wrote_transaction_index(self) -> bool:
-        """Whether the directory may not have its name yet."""
+        """Whether the file name may not be synced yet."""
         return self._transaction_index is not None and self._transaction_index.was_written
 
     def flush_indexes(self) -> None:
@@ -417,9 +416,9 @@ class Segment:
                 index.flush()
 
     def show_indexes(self) -> None:
-        """Of the segment that is written to, for other programs to read; nothing is synced.
+        """Write the indexes of the active segment, for other programs to read; syncs nothing.
 
-        The list of aborted transactions is left out: without one, there are none.
+        Skips the list of aborted transactions: without the file, there are none.
         """
         if self.shown_size == self.size:
             return
@@ -428,16 +427,16 @@ class Segment:
         self.shown_size = self.size
 
     def unload(self) -> None:
-        """Write what is only in memory and give up files and memory; the next use reads again."""
+        """Write what is only in memory and release files and memory; the next use reads it back."""
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
                 index.unload()
         self.log_directory.open_files.release(self)
 
     def mark_deleted(self) -> list[str]:
-        """Take the files out of the log; returns their new paths, to be removed later.
+        """Rename the files as deleted; returns their new paths, to be removed later.
 
-        A thread that still reads this segment goes on with the renamed files: another segment may
+        A thread that still reads this segment uses the renamed files, because another segment may
         get the old names.
         """
         renamed: list[str] = []
@@ -445,7 +444,7 @@ class Segment:
         return renamed
 
     def on_renamed(self, directory: str) -> None:
-        """Its directory has another name; files that are open stay so."""
+        """The directory was renamed; open files stay open."""
         self.directory = directory
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:

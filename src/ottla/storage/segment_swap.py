@@ -1,15 +1,15 @@
-"""Replaces segments with the compacted one that was made from them.
+"""Replaces segments with the compacted one built from them.
 
-    <base offset>.log.cleaned   being written; worth nothing after a crash
+    <base offset>.log.cleaned   being written; discarded after a crash
     <base offset>.log.swap      complete and synced; replaces every segment whose base
                                 offset lies in its range
 
-The indexes have the same suffixes and go first, so that the log file speaks for all of them: while
-there is a `.log.swap` the exchange is under way and `recover_swaps` ends it; an index with `.swap`
-but no log file is of an exchange that has not begun.
+The indexes have the same suffixes and are renamed first, so that the log file speaks for all of
+them: while there is a `.log.swap` the swap is in progress and `recover_swaps` finishes it; an index
+with `.swap` but no log file belongs to a swap that has not begun.
 
-The steps are renames in one directory, without a sync between them: file systems with a journal
-keep their order. The content was synced before, and `.deleted` files are removed only after the
+The steps are renames in one directory, without a sync in between: journaling file systems keep
+their order. The content was synced before, and `.deleted` files are removed only after the
 directory was synced.
 """
 
@@ -29,9 +29,9 @@ _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex)(\.cl
 def swap_segments(
     filesystem: Filesystem, directory: str, base_offset: int, old: Sequence[Segment]
 ) -> list[str]:
-    """Exchange the files; under the log's lock, while none of the old segments is changed.
+    """Swap the files; under the log's lock, while none of the old segments changes.
 
-    Returns the paths of the old files, to be removed later and after the directory was synced.
+    Returns the paths of the old files, to be removed once the directory has been synced.
     """
     stem = f"{directory}/{base_offset:020d}"
     _rename(filesystem, stem, CLEANED_SUFFIX, SWAP_SUFFIX)
@@ -41,14 +41,14 @@ def swap_segments(
 
 
 def remove_cleaned(filesystem: Filesystem, directory: str) -> None:
-    """Give up a compaction that is not to be swapped in."""
+    """Discard a compaction that will not be swapped in."""
     for name in filesystem.list(directory):
         if name.endswith(CLEANED_SUFFIX):
             filesystem.remove(f"{directory}/{name}")
 
 
 def recover_swaps(filesystem: Filesystem, directory: str) -> None:
-    """End the exchanges that a crash has interrupted; before the segments are listed."""
+    """Finish the swaps that a crash interrupted; call before the segments are listed."""
     names = filesystem.list(directory)
     if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         return

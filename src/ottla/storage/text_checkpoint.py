@@ -5,8 +5,9 @@
 orders 0 5   fields of an entry, separated by spaces
 orders 1 7
 
-Behind the last entry comes a checksum (CRC-32C) of all before it: 32 spaces and tabs, for zeros and
-ones. Kafka takes any white space there for the end of the line; a file that Kafka wrote has none.
+The last entry is followed by a checksum (CRC-32C) of everything before it: 32 spaces and tabs, for
+zeros and ones. Kafka accepts any white space there as the end of the line; files that Kafka wrote
+have no checksum.
 """
 
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ _CHECKSUM_BITS = 32
 
 
 class CorruptCheckpoint(Exception):
-    """The file is not what its format says; its reader knows what to do without it."""
+    """The file violates its format; the reader knows how to do without it."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path} is corrupt: {reason}")
@@ -34,7 +35,7 @@ def write_entries(filesystem: Filesystem, path: str, entries: Iterable[tuple[obj
 
 
 def read_entries(filesystem: Filesystem, path: str) -> list[list[str]]:
-    """The fields of each entry; none when there is no file. CorruptCheckpoint if it is damaged."""
+    """The fields of each entry; empty if there is no file. CorruptCheckpoint if it is damaged."""
     try:
         data = filesystem.read_bytes(path)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Slows background work down, to a rate of bytes and to half of the time.
+"""Throttles background work to a byte rate and to half of the time.
 
-A thread that computes holds the interpreter for milliseconds on end, and the event loop waits. So
-the work rests as long as it has worked, in short turns.
+A computing thread holds the interpreter for milliseconds on end while the event loop waits. So the
+work pauses as long as it has worked, in short turns.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ class Throttle:
         now_ms: Callable[[], int],
         pause: Callable[[float], object],
     ) -> None:
-        """`pause` waits for so many seconds, or less if the work is to stop."""
+        """`pause` waits for this many seconds, or less if the work must stop."""
         self.bytes_per_second = bytes_per_second
         self._now_ms = now_ms
         self._pause = pause
-        self._due_ms = 0.0  # When the work done so far would be due at the rate.
+        self._due_ms = 0.0  # When the work done so far would be due at this rate.
         self._turn_began_ms = now_ms()
 
     def done(self, work_bytes: int) -> None:

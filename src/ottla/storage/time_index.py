@@ -37,17 +37,17 @@ class TimeIndex(SparseIndex):
     OFFSETS_COLUMN = 1
 
     def is_full(self, size_max: int) -> bool:
-        """One entry is kept free for the one that is made when the segment is rolled."""
+        """One entry stays free for the one added when the segment is rolled."""
         return (self.entries_count + 2) * ENTRY_SIZE > size_max
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """Without an entry: no timestamp, at the base offset."""
+        """Without entries: no timestamp, at the base offset."""
         self._load()
         return self._entry(len(self._first) - 1)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Nothing happens unless the timestamp is larger than all before."""
+        """Does nothing unless the timestamp is larger than all before."""
         if not self._loaded:
             self._load()
         timestamps = self._first
@@ -59,9 +59,9 @@ class TimeIndex(SparseIndex):
         timestamps.append(timestamp)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """The entry with the largest timestamp up to `timestamp`, or the segment's beginning.
+        """The entry with the largest timestamp not above `timestamp`, or the segment's beginning.
 
-        Every record with a timestamp above `timestamp` is at a larger offset than this one.
+        Every record with a timestamp above `timestamp` has a larger offset than this entry.
         """
         self._load()
         return self._entry(bisect_right(self._first, timestamp) - 1)
@@ -81,7 +81,7 @@ class TimeIndex(SparseIndex):
 
     @staticmethod
     def _encode(first: Column, second: Column) -> bytes:
-        """Column by column in 4-byte words, for a log may wait while many entries are written."""
+        """Column by column in 4-byte words, since a log may wait while many entries are written."""
         timestamps, offsets = first[:], second[:]
         swap_if_needed(timestamps)
         swap_if_needed(offsets)

@@ -8,8 +8,8 @@ Kafka's format, 34 bytes an entry, all numbers big-endian:
     last offset int64         of its marker
     last stable offset int64  of the log after the marker was appended
 
-Last offsets increase from entry to entry. There is no file until there is an entry. Entries are
-loaded and written like those of the offset index.
+Last offsets increase from entry to entry. There is no file without an entry. Entries are loaded and
+written like those of the offset index.
 """
 
 import struct
@@ -36,7 +36,7 @@ class AbortedTransaction(NamedTuple):
 
 class AbortedTransactions(NamedTuple):
     transactions: list[AbortedTransaction]
-    complete: bool  # No later segment has another one of the range.
+    complete: bool  # No later segment has another one in the range.
 
 
 class TransactionIndex:
@@ -46,7 +46,7 @@ class TransactionIndex:
         self.base_offset = base_offset
         self._file = IndexFile(path, ENTRY_SIZE, filesystem)
         self._entries: list[AbortedTransaction] | None = None
-        self._written = 0  # So many entries are in the file.
+        self._written = 0  # How many entries are in the file.
 
     @property
     def path(self) -> str:
@@ -54,12 +54,12 @@ class TransactionIndex:
 
     @property
     def was_written(self) -> bool:
-        """By this process: the directory may not have its name yet."""
+        """By this process: the file name may not be synced yet."""
         return self._file.was_written
 
     @property
     def entries(self) -> list[AbortedTransaction]:
-        """In the order of their markers."""
+        """Sorted by marker offset."""
         if self._entries is None:
             self._entries = list(self._read())
             self._written = len(self._entries)
@@ -71,7 +71,7 @@ class TransactionIndex:
         entries.append(transaction)
 
     def collect(self, first_offset: int, end_offset: int) -> AbortedTransactions:
-        """Those with records from `first_offset` up to, not including, `end_offset`."""
+        """The transactions with records from `first_offset` up to `end_offset`, exclusive."""
         found = []
         for entry in self.entries:
             if entry.last_offset >= first_offset and entry.first_offset < end_offset:
@@ -81,7 +81,7 @@ class TransactionIndex:
         return AbortedTransactions(found, False)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions whose markers are at `offset` or later."""
+        """Drop the transactions whose markers are at or after `offset`."""
         count = bisect_left(self.entries, offset, key=attrgetter("last_offset"))
         del self.entries[count:]
         if count < self._written:
@@ -89,7 +89,7 @@ class TransactionIndex:
             self._written = count
 
     def reset(self) -> None:
-        """Forget all entries, before the segment is indexed anew."""
+        """Clear all entries, before the segment is reindexed."""
         self._entries = []
         self._written = 0
         self._file.truncate(0)
@@ -103,7 +103,7 @@ class TransactionIndex:
                     raise CorruptIndex(self.path, f"it lists {entry}")
 
     def flush(self) -> None:
-        """Write and sync what is not yet in the file."""
+        """Write and sync what is not in the file yet."""
         if self._entries is None or len(self._entries) == self._written:
             return
         fresh = self._entries[self._written :]
@@ -111,7 +111,7 @@ class TransactionIndex:
         self._written += len(fresh)
 
     def unload(self) -> None:
-        """Give the memory back; the next use reads the file."""
+        """Release the memory; the next use reads the file."""
         self.flush()
         self._entries = None
 
@@ -119,7 +119,7 @@ class TransactionIndex:
         self._file.rename(path)
 
     def on_renamed(self, path: str) -> None:
-        """The file has this path already."""
+        """The file already has this path."""
         self._file.path = path
 
     def remove(self) -> None:
