@@ -1,7 +1,7 @@
-"""Requests to other brokers that carry many things: one at a time to each broker.
+"""Batches items for other brokers into requests, one in flight per broker.
 
-What comes while a request is under way goes in the next one, so that their number does not grow
-with that of the things.
+Items that arrive while a request is in flight go into the next one, so that the number of requests
+does not grow with that of the items.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from ottla.runtime.supervisor import Supervisor
 
 T = TypeVar("T")
 
-# Sends what has come for a broker; an error of the broker's is told to whoever waits for it.
+# Sends the items for a broker; reports a broker's error to each item's waiter.
 Send = Callable[[int, list[T]], Awaitable[None]]
 
 
@@ -30,7 +30,7 @@ class BrokerQueues(Generic[T]):
             self._supervisor.start(f"{self._name} to broker {broker_id}", self._run(broker_id))
 
     async def _run(self, broker_id: int) -> None:
-        """Between the last look at what waits and the end of the task nothing can come in."""
+        """Nothing can arrive between the last check of the queue and the end of the task."""
         try:
             while waiting := self._waiting.pop(broker_id, None):
                 await self._send(broker_id, waiting)

@@ -1,8 +1,8 @@
 """Sends the dead letters of the share-partitions on this broker, a batch at a time.
 
-What waits is what the share-partition has in the state Archiving; nothing else is kept. A letter
-leaves that state when it is written, so one may be written twice but none is lost. While that
-fails, each share-partition tries again on its own, after a time that grows and varies.
+The queue is the records that the share-partition has in state Archiving; nothing else is stored. A
+letter leaves that state once it is written, so one may be written twice but none is lost. On
+failure, each share-partition retries on its own, with exponential back-off and jitter.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ BACKOFF_MAX_S: Final = 30.0
 
 
 class Sender(Protocol):
-    """A share-partition that has dead letters."""
+    """A share-partition with dead letters."""
 
     key: SharePartitionKey
     partition: Partition
 
     @property
     def waits_for_dead_letters(self) -> bool:
-        """Nothing more is delivered before some are written."""
+        """Whether delivery stops until some are written."""
 
     def dead_letters(self) -> Sequence[DeadLetter]:
-        """In the order of their offsets; none when this broker leads it no longer."""
+        """Sorted by offset; empty once this broker no longer leads it."""
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None: ...
 
@@ -51,7 +51,7 @@ class DeadLetterOffice:
         random: Random,
         supervisor: Supervisor,
     ) -> None:
-        """`config` gives the configuration in force for a share group."""
+        """`config` returns the effective configuration of a share group."""
         self._routes = routes
         self._config = config
         self._clock = clock
@@ -61,13 +61,13 @@ class DeadLetterOffice:
         self._sending: set[Sender] = set()
 
     def notice(self, sender: Sender) -> None:
-        """It has letters."""
+        """The sender has letters."""
         if sender not in self._sending and not self._supervisor.stopped:
             self._sending.add(sender)
             self._supervisor.start("dead letters", self._send_all(sender))
 
     async def _send_all(self, sender: Sender) -> None:
-        """Between the last look at what waits and the end of the task nothing can come in."""
+        """Nothing can arrive between the last check for letters and the end of the task."""
         backoff = Backoff(BACKOFF_S, BACKOFF_MAX_S, self._random)
         try:
             while letters := sender.dead_letters():
@@ -82,7 +82,7 @@ class DeadLetterOffice:
             self._reports.forget(sender)
 
     async def _send_some(self, sender: Sender, letters: Sequence[DeadLetter]) -> None:
-        """Those that are not wanted any more are dropped."""
+        """Letters that are no longer wanted are dropped."""
         group_id, config = sender.key.group_id, self._config(sender.key.group_id)
         topic = dead_letter_topic(config, sender.partition.log.topic_partition.topic)
         if topic:
@@ -94,7 +94,7 @@ class DeadLetterOffice:
         sender.on_dead_letters_written(letters)
 
     def _report(self, sender: Sender, error: ApiError) -> None:
-        """Not of one that was given up while it was waited for."""
+        """Does nothing if the letters were given up meanwhile."""
         letters = sender.dead_letters()
         if not letters:
             return

@@ -1,5 +1,5 @@
-"""Tells the operator that dead letters cannot be written: when it begins, rarely while it lasts,
-and when it is over. What many partitions of a group meet with is told once."""
+"""Reports to the operator that dead letters cannot be written: when it starts, rarely while it
+lasts, and when it ends. What affects many partitions of a group is reported once."""
 
 import logging
 from dataclasses import field
@@ -11,18 +11,18 @@ from ottla.protocol.topics import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-FIRST_INTERVAL_MS: Final = 60_000.0  # Between reports; each is followed by twice as long a time.
+FIRST_INTERVAL_MS: Final = 60_000.0  # Between reports; doubles after each.
 INTERVAL_MAX_MS: Final = 3_600_000.0
 
 
 class Waiting(NamedTuple):
-    """Of one partition of a share group."""
+    """Letters of one partition of a share group that cannot be written yet."""
 
     group_id: str
     source: TopicPartition
-    topic: str  # Where the letters are to go.
+    topic: str  # The destination of the letters.
     letters_count: int
-    is_blocking: bool  # The group gets nothing more of the partition.
+    is_blocking: bool  # The group receives nothing more from the partition.
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class DeadLetterReports:
         self._troubles: dict[tuple[str, str], _Trouble] = {}  # By group and dead-letter topic.
 
     def on_failed(self, key: object, waiting: Waiting, error: ApiError, now_ms: float) -> None:
-        """`key` stands for the share-partition."""
+        """`key` identifies the share-partition."""
         group_and_topic = waiting.group_id, waiting.topic
         trouble = self._troubles.get(group_and_topic)
         if trouble is None:
@@ -73,12 +73,12 @@ class DeadLetterReports:
             )
 
     def forget(self, key: object) -> None:
-        """The share-partition is led elsewhere, or its letters are not wanted any more."""
+        """Another broker leads the share-partition, or its letters are no longer wanted."""
         for group_and_topic in list(self._troubles):
             self._end(key, *group_and_topic)
 
     def _end(self, key: object, group_id: str, topic: str) -> bool:
-        """Whether it was the last one that had trouble."""
+        """Whether it was the last one with a problem."""
         waiting = self._troubles[group_id, topic].waiting
         waiting.pop(key, None)
         if not waiting:

@@ -1,9 +1,9 @@
-"""Writes dead letters to the partition of the dead-letter topic that their source falls on.
+"""Writes dead letters to the dead-letter topic, to the partition that matches their source.
 
-It is the one of the same number, modulo the partitions of the topic, which is created when it is
-first needed: with the partitions, the replicas and `min.insync.replicas` of the source, so that a
-letter is as safe as the record was. The leader may be another broker, which gets an ordinary
-Produce. A letter may be written more than once.
+It has the source's partition number, modulo the partition count of the topic. The topic is created
+on demand, with the partition count, the replication factor and the `min.insync.replicas` of the
+source, so that a letter is as safe as the record was. If another broker leads the partition, it
+gets an ordinary Produce. A letter may be written more than once.
 """
 
 from asyncio import Semaphore
@@ -32,7 +32,7 @@ from ottla.replication.partition import Partition
 from ottla.runtime.controller import Controller
 from ottla.runtime.process import Process
 
-BATCHES_PER_BROKER: Final = 4  # Under way at a time: what is held in memory.
+BATCHES_PER_BROKER: Final = 4  # In flight at a time: bounds what is held in memory.
 
 _CREATION_TIMEOUT_MS: Final = 30_000
 _THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
@@ -64,7 +64,7 @@ class DeadLetterRoutes:
         *,
         copy_record: bool,
     ) -> Sequence[DeadLetter]:
-        """Write a batch of them to the topic and return those; ApiError when it may not be."""
+        """Write a batch of them and return those; ApiError if they may not have been written."""
         target = await self._target(topic, source.log.topic_partition)
         async with self._slots[self._routes.leader(target)]:
             records, written = await self._process.loop.run_in_executor(
@@ -76,7 +76,7 @@ class DeadLetterRoutes:
         return written
 
     async def _send(self, target: TopicPartition, records: Sequence[Record]) -> None:
-        """A letter that is too large for the topic says only where its record is."""
+        """If a letter is too large for the topic, write only where its record is."""
         try:
             await self._routes.append(target, build_batch(records))
         except ApiError as error:
@@ -92,7 +92,7 @@ class DeadLetterRoutes:
                 raise
             await self._send(target, (bare,))
 
-    # Where they go.
+    # Destination.
 
     async def _target(self, topic: str, source: TopicPartition) -> TopicPartition:
         if self._image.partition_count(topic) is None:

@@ -1,7 +1,7 @@
-"""What a dead letter is: the record that a share group gave up, and why (KIP-1191).
+"""Builds dead letters: the record that a share group gave up, and why (KIP-1191).
 
-A dead letter has the key, value and headers of the record, unless the group wants none of it, and
-headers that say where it came from and why.
+A dead letter has the key, value and headers of the record, unless the group opts out, plus headers
+that tell its origin and the reason.
 """
 
 from collections import deque
@@ -17,24 +17,24 @@ from ottla.records.errors import RecordError
 from ottla.replication.partition import Partition
 from ottla.storage.errors import StorageError
 
-BATCH_BYTES: Final = 1 << 18  # A record more may pass it.
+BATCH_BYTES: Final = 1 << 18  # The last record may exceed it.
 HEADER_PREFIX: Final = "__dlq.errors."
 
 _READ_BYTES: Final = 1 << 20
-_RECORD_OVERHEAD: Final = 64  # A record with neither key nor value has a size as well.
+_RECORD_OVERHEAD: Final = 64  # A record without key and value also has a size.
 
 
 class Letters(NamedTuple):
     records: list[Record]
-    written: tuple[DeadLetter, ...]  # What these records stand for.
+    written: tuple[DeadLetter, ...]  # The letters that these records represent.
 
 
 def read_letters(
     source: Partition, letters: Sequence[DeadLetter], group_id: str, *, copy_record: bool
 ) -> Letters:
-    """The first of the letters, about a batch of them; in a thread.
+    """The first of the letters, about one batch; call in a thread.
 
-    Records that retention has taken away are left out, and count as written.
+    Records that retention has removed are skipped, and count as written.
     """
     found, last_offset = _read(source, deque(letters))
     return Letters(
@@ -48,7 +48,7 @@ def read_letters(
 
 
 def without_content(letter: Record) -> Record:
-    """Only says where the record is."""
+    """The letter reduced to where its record is."""
     own = tuple(header for header in letter.headers if header[0].startswith(HEADER_PREFIX))
     return Record(timestamp=letter.timestamp, headers=own)
 
@@ -56,7 +56,7 @@ def without_content(letter: Record) -> Record:
 def _read(
     source: Partition, waiting: deque[DeadLetter]
 ) -> tuple[list[tuple[Record, DeadLetter]], int]:
-    """The records, and the offset up to which none is missing. Takes from `waiting`."""
+    """The records, and the offset up to which none is missing. Consumes `waiting`."""
     log, last_offset = source.log, waiting[-1].last_offset
     found: list[tuple[Record, DeadLetter]] = []
     size = 0
@@ -82,7 +82,7 @@ def _read(
 
 
 def _records(content: bytes, letters: Iterable[DeadLetter]) -> list[Record]:
-    """Those of the content that the letters are about."""
+    """The records in the content that the letters are about."""
     found: list[Record] = []
     coming = iter(letters)
     letter = next(coming, None)
@@ -100,7 +100,7 @@ def _records(content: bytes, letters: Iterable[DeadLetter]) -> list[Record]:
 
 
 def _pass(waiting: deque[DeadLetter], offset: int) -> None:
-    """Forget what comes before the offset."""
+    """Drop what comes before the offset."""
     while waiting and waiting[0].last_offset < offset:
         waiting.popleft()
     if waiting and waiting[0].first_offset < offset:

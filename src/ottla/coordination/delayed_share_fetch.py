@@ -1,11 +1,11 @@
 """A share fetch that waits until there is something to acquire.
 
 The log is read first and records are acquired from what was read, so that no record is locked for
-a consumer whose answer is still waiting for the disk. Between the two other consumers may have
-taken some: then it is looked at again. What is in the page cache is read at once, else in a thread.
+a consumer whose response is still waiting for the disk. If other consumers acquired some in
+between, the fetch tries again. Cached data is read at once, other data in a thread.
 
-Parked records whose time has come are handed out before others, and not together with them: they
-lie anywhere in the log.
+Parked records that are due are delivered before others, and not together with them: they may be
+anywhere in the log.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from ottla.records.record_keys import key_numbers
 from ottla.replication.partition import Partition
 from ottla.storage.errors import NotCached
 
-_PARKED_READ_MAX: Final = 500  # Parked records of one fetch, which lie anywhere in the log.
-_DELAYED_MAX: Final = 4_096  # Records with a time of one fetch, or those of one batch.
-_CACHED_BYTES_MAX: Final = 512 * 1024  # More is read in a thread, though it is cached.
-_KEYED_MIN: Final = 500  # Records whose keys are looked at in one fetch, or those of one batch.
+_PARKED_READ_MAX: Final = 500  # Parked records per fetch; they may be anywhere in the log.
+_DELAYED_MAX: Final = 4_096  # Delayed records per fetch, or those of one batch.
+_CACHED_BYTES_MAX: Final = 512 * 1024  # More is read in a thread, even if cached.
+_KEYED_MIN: Final = 500  # Records per fetch whose keys are examined, or those of one batch.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class ShareFetchTerms:
     min_bytes: int
     max_bytes: int
     records_max: int
-    batch_size: int | None  # Records of an acquired range; None if `records_max` cuts batches.
+    batch_size: int | None  # Records per acquired range; None if `records_max` limits batches.
     committed_only: bool
-    hold_ms: int = 0  # What is acquired is held for so long; 0 for locks of members.
+    hold_ms: int = 0  # How long acquired records are held; 0 for member locks.
 
 
 class ShareFetched(NamedTuple):
@@ -56,8 +56,8 @@ class _Found(NamedTuple):
     offset: int
     content: bytes
     batches: list[LogBatch]
-    positions: list[int]  # Of the batches in the content, and its end.
-    parked: tuple[int, ...] = ()  # Offsets of parked records that were looked for.
+    positions: list[int]  # Of the batches in the content, plus its end.
+    parked: tuple[int, ...] = ()  # Offsets of the parked records that were read.
     in_order: bool = False
 
 
@@ -66,7 +66,7 @@ class _Wanted(NamedTuple):
     led: LedSharePartition
     offset: int
     parked: tuple[int, ...]
-    in_order: bool  # Of keys, which have to be looked at.
+    in_order: bool  # Keys must be examined.
 
 
 class DelayedShareFetch:
@@ -88,7 +88,7 @@ class DelayedShareFetch:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """Nobody waits for it any more: acquire nothing."""
+        """No one waits for it any more: acquire nothing."""
         self._abandoned = True
         self._news.set()
 
@@ -142,7 +142,7 @@ class DelayedShareFetch:
     def _unless_abandoned(
         self, fetched: dict[TopicIdPartition, ShareFetched]
     ) -> dict[TopicIdPartition, ShareFetched]:
-        """Who wanted them may have gone while the holds were written; then they go back."""
+        """If the consumer went away while the holds were written, put the records back."""
         if not self._abandoned:
             return fetched
         for topic_partition, (_, acquired) in fetched.items():
@@ -154,9 +154,9 @@ class DelayedShareFetch:
         holds: Mapping[TopicIdPartition, "Future[None]"],
         fetched: dict[TopicIdPartition, ShareFetched],
     ) -> None:
-        """A hold that may not be written is none: who had the record could lose it early.
+        """Drop partitions whose hold may not be written: the holder could lose the record early.
 
-        Nor is it certain before that the record before it of its key is done.
+        Only the write also makes certain that the previous record of the key is done.
         """
         for topic_partition, written in holds.items():
             try:
@@ -170,7 +170,7 @@ class DelayedShareFetch:
     # Reading.
 
     async def _read_all(self) -> list[_Found]:
-        """Nothing of partitions that have nothing to give."""
+        """Skips partitions with nothing to give."""
         wanted = []
         for topic_partition, led in self._partitions.items():
             try:
@@ -192,7 +192,7 @@ class DelayedShareFetch:
                 return self._read(wanted, cached_only=True)
             except NotCached:
                 for each in wanted:
-                    self.errors.pop(each.topic_partition, None)  # They are looked at again.
+                    self.errors.pop(each.topic_partition, None)  # They are checked again.
         return await self._loop.run_in_executor(self._executor, self._read, wanted)
 
     def _limit(self, partition: Partition) -> int:
@@ -202,7 +202,7 @@ class DelayedShareFetch:
         return log.high_watermark
 
     def _read(self, wanted: Iterable[_Wanted], cached_only: bool = False) -> list[_Found]:
-        """In a thread; with `cached_only` on the loop, and NotCached if it is for a thread."""
+        """Call in a thread; with `cached_only` on the loop: NotCached if it needs a thread."""
         found: list[_Found] = []
         terms = self._terms
         left = Enough(terms.records_max, terms.min_bytes, terms.max_bytes)
@@ -225,7 +225,7 @@ class DelayedShareFetch:
                         committed_only=terms.committed_only,
                         cached_only=cached_only,
                     )
-                    if in_order:  # How many of them it gives depends on their keys.
+                    if in_order:  # How many are delivered depends on their keys.
                         then = then._replace(records=left.records)
             except ApiError as error:
                 self.errors[topic_partition] = error.with_traceback(None)
@@ -246,7 +246,7 @@ class DelayedShareFetch:
     def _read_parked(
         self, partition: Partition, parked: tuple[int, ...], room: int
     ) -> tuple[bytes, tuple[int, ...]]:
-        """The batches of these records one after the other, and which were looked for."""
+        """The batches of these records, concatenated, and the offsets that were read."""
         parts: list[bytes] = []
         size = 0
         only_committed = self._terms.committed_only
@@ -260,7 +260,7 @@ class DelayedShareFetch:
     def _batches(
         self, partition: Partition, content: bytes, *, were_parked: bool, in_order: bool
     ) -> tuple[list[LogBatch], list[int]]:
-        """All batches of parked records: one that is left out counts as gone from the log."""
+        """Keeps all batches of parked records: an omitted one would count as gone from the log."""
         batches: list[LogBatch] = []
         positions: list[int] = []
         aborted = _Aborted(partition, content) if self._terms.committed_only else None
@@ -309,24 +309,24 @@ class DelayedShareFetch:
             )
         if not acquired:
             if found.parked or found.led.fetch_offset() != found.offset:
-                self._news.set()  # What was passed over made way for more.
+                self._news.set()  # Skipped records made room for more.
             return ShareFetched(b"", ()), written
         return ShareFetched(_content_of(found, acquired), acquired), written
 
 
 def _is_for_a_thread(wanted: _Wanted) -> bool:
-    """Parked records lie anywhere in the log, and to look at keys takes a while."""
+    """Parked records may be anywhere in the log, and examining keys takes a while."""
     return bool(wanted.parked) or wanted.in_order
 
 
 def _validate_plain(content: bytes) -> None:
-    """NotCached if records have to be decompressed for a look at their times."""
+    """NotCached if records must be decompressed to examine their delivery times."""
     if any(header.compression for _, header in iterate_headers(content)):
         raise NotCached
 
 
 def _presence(found: _Found) -> Iterator[tuple[int, bool]]:
-    """The offsets of parked records, and whether a batch has them."""
+    """The offsets of the parked records, and whether a batch contains them."""
     batches = iter(found.batches)
     batch = next(batches, None)
     for offset in found.parked:
@@ -336,10 +336,9 @@ def _presence(found: _Found) -> Iterator[tuple[int, bool]]:
 
 
 def _content_of(found: _Found, acquired: Sequence[AcquiredRange]) -> bytes:
-    """From the first batch with an acquired record to the last.
+    """The content from the first batch with an acquired record to the last.
 
-    Of parked records the content has only batches that were asked for, which need not lie beside
-    each other.
+    For parked records the content has only the requested batches, which need not be adjacent.
     """
     first, last = acquired[0].first_offset, acquired[-1].last_offset
     inside = [
@@ -351,7 +350,7 @@ def _content_of(found: _Found, acquired: Sequence[AcquiredRange]) -> bytes:
 
 
 class _Aborted:
-    """Which batches belong to transactions that were aborted, asked in the order of the log."""
+    """Tells which batches belong to aborted transactions; call in log order."""
 
     def __init__(self, partition: Partition, content: bytes) -> None:
         headers = [header for _, header in iterate_headers(content)]

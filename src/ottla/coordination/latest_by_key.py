@@ -1,7 +1,7 @@
-"""Compaction in memory, while a coordinator's log is read.
+"""In-memory compaction while a coordinator's log is read.
 
-Of the records with one key only the last counts, for that is all that compaction will leave of
-them. The others are dropped here before anyone decodes them: most of a log of commits.
+Only the last record of each key counts, since compaction would leave nothing else. The others are
+dropped here before they are decoded: they are most of a log of commits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ PORTION_RECORDS: Final = 1000  # Replayed in two or three milliseconds.
 
 
 class LatestByKey:
-    """Records come out in the order in which they came in last."""
+    """Records are returned in the order in which they were last added."""
 
     __slots__ = ("_records",)
 
@@ -29,7 +29,7 @@ class LatestByKey:
 
     @staticmethod
     def takes(batch: StoredBatch) -> bool:
-        """The records of a transaction count or not when its marker comes; order is all there."""
+        """Not transactional records: they count only once the marker comes, so order matters."""
         return not batch.attributes & NOT_PLAIN
 
     def add(self, records: Sequence[Record]) -> None:
@@ -37,11 +37,11 @@ class LatestByKey:
         for record in records:
             key = record[2]
             if key in latest:
-                del latest[key]  # So that it comes last.
+                del latest[key]  # Moves it to the end.
             latest[key] = record
 
     def drain(self) -> Iterator[list[Record]]:
-        """All of them, in portions."""
+        """Return all of them, in portions."""
         records = iter(self._records.values())
         self._records = {}
         while portion := list(islice(records, PORTION_RECORDS)):

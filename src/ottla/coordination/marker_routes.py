@@ -1,8 +1,8 @@
-"""Markers go where their partitions are led: written here, or sent to the other brokers.
+"""Routes markers to the leaders of their partitions: written here, or sent to other brokers.
 
-All markers for a broker that are decided in one turn of the loop go in one request, and those that
-come while it is under way in the next. Whoever wants a marker written tries again when it could
-not be, with the leader that the partition has by then.
+All markers for a broker that are decided in one turn of the loop go into one request, and those
+that arrive while it is in flight into the next. The caller retries a marker that could not be
+written, with the leader that the partition has by then.
 """
 
 from asyncio import AbstractEventLoop, Future
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
         WriteTxnMarkersResponse,
     )
 
-# Writes a marker to a partition that this broker leads; returns when it is committed.
+# Writes a marker to a partition led by this broker; returns when it is committed.
 WriteHere = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
-# Sends a request to a broker; ApiError when no answer came.
+# Sends a request to a broker; ApiError if no response came.
 AskBroker = Callable[[int, "WriteTxnMarkersRequest"], Awaitable["WriteTxnMarkersResponse"]]
 
 _Codes = dict[TopicPartition, ErrorCode]
 
 
 class _Content(NamedTuple):
-    """Of markers that are alike, for any number of partitions."""
+    """The content that markers for any number of partitions share."""
 
     marker: TransactionMarker
     transaction_version: int
@@ -68,7 +68,7 @@ class MarkerRoutes:
     async def write(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
-        """Returns when the marker is committed; ApiError when it may not be."""
+        """Returns when the marker is committed; ApiError if it may not have been written."""
         state = self._image.partition(*topic_partition)
         leader = NO_LEADER if state is None else state.leader
         if leader == self._node_id:
@@ -83,7 +83,7 @@ class MarkerRoutes:
             try:
                 await written
             finally:
-                del written  # It may hold an exception whose traceback has this frame.
+                del written  # It may hold an exception whose traceback references this frame.
 
     async def _send(self, leader: int, waiting: list[_Waiting]) -> None:
         topic_partitions: dict[_Content, dict[TopicPartition, None]] = {}
@@ -147,7 +147,7 @@ def _codes(result: "WritableTxnMarkerResult") -> _Codes:
 
 def _settle(written: "Future[None]", topic_partition: TopicPartition, code: ErrorCode) -> None:
     if written.done():
-        return  # Whoever waited has gone.
+        return  # The waiter has gone.
     if code is ErrorCode.none:
         written.set_result(None)
     else:

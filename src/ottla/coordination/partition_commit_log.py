@@ -1,10 +1,10 @@
-"""A commit log that is a partition of an internal topic: what is below the high watermark counts.
+"""A commit log on a partition of an internal topic: everything below the high watermark counts.
 
 The machine behind it runs on the partition's leader. It is loaded up to the log end, not the high
-watermark: whatever a leader has in its log is committed in the end, or it leads no longer.
+watermark: whatever a leader has in its log is eventually committed, or it no longer leads.
 
-Errors are those that the client of a coordinator understands: it looks for the coordinator anew
-after NOT_COORDINATOR, and tries again after COORDINATOR_NOT_AVAILABLE.
+Errors are ones that the client of a coordinator understands: it looks the coordinator up again
+after NOT_COORDINATOR, and retries after COORDINATOR_NOT_AVAILABLE.
 """
 
 from asyncio import AbstractEventLoop
@@ -33,7 +33,7 @@ _COORDINATOR_CODES: Final = {
 
 
 class PartitionCommitLog:
-    """Implements `CommitLog`. It belongs to one thread, that of the loop."""
+    """Implements `CommitLog`. Belongs to the thread of the loop."""
 
     def __init__(self, partition: Partition, loop: AbstractEventLoop, executor: Executor) -> None:
         assert partition.leader is not None
@@ -46,7 +46,7 @@ class PartitionCommitLog:
 
     @property
     def _log(self) -> PartitionLog:
-        """Not to be kept: it is another one after a move between log directories."""
+        """Do not keep it: a move between log directories replaces it."""
         return self._partition.log
 
     @property
@@ -62,7 +62,7 @@ class PartitionCommitLog:
         self._listener = listener
 
     async def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
-        self._log.log_directory.check_online()  # What is not synced there never will be committed.
+        self._log.log_directory.check_online()  # What is not synced there will never be committed.
         if not self._log.config.compact:  # Later records do not replace earlier ones.
             async for batches in self._stored():
                 yield batches
@@ -94,7 +94,7 @@ class PartitionCommitLog:
                 self._executor, self._read, offset, end_offset, hint
             )
             if read is None:
-                return  # What was left has been removed meanwhile.
+                return  # The rest was removed meanwhile.
             found, content = read
             yield stored_batches(content, offset)
             offset, hint = found.next_offset, found.hint
@@ -121,7 +121,7 @@ class PartitionCommitLog:
         return None if found is None else (found, found.read())
 
     def _wait(self) -> None:
-        """One waiter at a time stands for all appends before its turn comes."""
+        """One waiter at a time covers all appends made before it fires."""
         if not self._waiting and self.next_offset > self.committed_offset:
             self._waiting = True
             self._leader.committed_waiters.add(self.next_offset, self._on_progress)

@@ -1,7 +1,7 @@
-"""Keeps the writes of a producer in order while one of them waits for the coordinator.
+"""Keeps a producer's writes in order while one of them waits for the coordinator.
 
-The first write to a partition in a transaction may have to wait until the partition is in it
-(KIP-890). What the same producer sends meanwhile must not overtake it.
+The first write to a partition in a transaction may have to wait until the partition is part of the
+transaction (KIP-890). The same producer's later writes must not overtake it.
 """
 
 from asyncio import AbstractEventLoop, Future
@@ -10,13 +10,13 @@ from asyncio import AbstractEventLoop, Future
 class PendingWrites:
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._last: dict[int, Future[None]] = {}  # By producer id: the end of its newest write.
+        self._last: dict[int, Future[None]] = {}  # By producer id: done when its newest write ends.
 
     def __contains__(self, producer_id: int) -> bool:
         return producer_id in self._last
 
     def queue(self, producer_id: int) -> "Turn":
-        """Take the next place in the order of this producer's writes."""
+        """Queue behind this producer's earlier writes."""
         before = self._last.get(producer_id)
         done = self._last[producer_id] = self._loop.create_future()
         return Turn(self, producer_id, before, done)
@@ -29,7 +29,7 @@ class PendingWrites:
 
 
 class Turn:
-    """Entered when the write before is done; the one behind goes on when it is left."""
+    """Entered when the previous write is done; leaving it lets the next one proceed."""
 
     __slots__ = ("_before", "_done", "_producer_id", "_writes")
 

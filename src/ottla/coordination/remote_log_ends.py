@@ -1,4 +1,4 @@
-"""Up to which offset partitions are committed that other brokers lead: ListOffsets asks them."""
+"""Asks other brokers (ListOffsets) how far the partitions that they lead are committed."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CONSUMER: Final = -1
 _LATEST: Final = -1
 
-# Sends a request to a broker; ApiError when no answer came.
+# Sends a request to a broker; ApiError if no response came.
 AskBroker = Callable[[int, "ListOffsetsRequest"], Awaitable["ListOffsetsResponse"]]
 
 
@@ -29,7 +29,7 @@ class RemoteLogEnds:
         self._ask = ask
 
     async def find(self, partition: TopicPartition) -> int:
-        """ApiError when the leader does not say."""
+        """ApiError if the leader does not answer."""
         state = self._image.partition(*partition)
         if state is None or state.leader == NO_LEADER:
             raise ApiError(ErrorCode.leader_not_available, f"{partition} has no leader")
@@ -43,7 +43,7 @@ class RemoteLogEnds:
 
 
 def _request(partition: TopicPartition, leader_epoch: int) -> "ListOffsetsRequest":
-    """What it takes is imported when another broker leads the partition."""
+    """The imports are deferred until another broker leads the partition."""
     from kio.schema.list_offsets.v11.request import (
         ListOffsetsPartition,
         ListOffsetsRequest,

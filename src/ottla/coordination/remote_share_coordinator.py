@@ -1,6 +1,6 @@
-"""Share coordinators on other brokers, asked over the wire.
+"""Share coordinators on other brokers, called over the wire.
 
-There is one connection to a broker for this, on which requests go out in the order of the calls.
+Each broker has one connection for this, on which requests are sent in the order of the calls.
 """
 
 from asyncio import AbstractEventLoop, Future
@@ -53,7 +53,7 @@ def exchange_with(peers: Peers, address: Address) -> Exchange:
 
 class RemoteShareCoordinator:
     def __init__(self, exchange: Exchange, loop: AbstractEventLoop) -> None:
-        """`exchange` sends requests in the order in which it is called."""
+        """`exchange` sends requests in the order of the calls."""
         self._exchange = exchange
         self._loop = loop
 
@@ -159,7 +159,7 @@ class RemoteShareCoordinator:
         await self._ask(delete.DeleteShareGroupStateRequest(group_id=key.group_id, topics=(topic,)))
 
     async def _ask(self, request: Any) -> Any:
-        """What is said about the one share-partition that the request names."""
+        """The result for the one share-partition that the request names."""
         response = await self._exchange(request)
         answers = [answer for result in response.results for answer in result.partitions]
         if len(answers) != 1:

@@ -1,8 +1,8 @@
-"""Asks the transaction coordinator of another broker whether partitions are in a transaction, or to
-put them there (AddPartitionsToTxn v5, KIP-890).
+"""Asks the transaction coordinator on another broker whether partitions are in a transaction, or to
+add them (AddPartitionsToTxn v5, KIP-890).
 
-Questions about many transactions go in one request. The coordinator lets them wait for one that is
-being completed only for a moment, as the others wait with it; that one is asked about again.
+Questions about many transactions share one request. The coordinator lets them wait only briefly for
+a transaction that is being completed, because the others wait with it; that one is asked again.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
         AddPartitionsToTxnResult,
     )
 
-# Between questions while the transaction before is being completed; then its producer is told.
+# Delays between attempts while the previous transaction completes; then the producer is told.
 RETRY_DELAYS_S: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.32)
 
-# Sends a request to a broker; ApiError when no answer came.
+# Sends a request to a broker; ApiError if no response came.
 AskBroker = Callable[[int, "AddPartitionsToTxnRequest"], Awaitable["AddPartitionsToTxnResponse"]]
 
 _Codes = dict[TopicPartition, ErrorCode]
@@ -63,7 +63,7 @@ class RemoteTransactions:
         supervisor: Supervisor,
         loop: AbstractEventLoop,
     ) -> None:
-        """`partition_of` gives the partition of `__transaction_state` that an id lives on."""
+        """`partition_of` returns the partition of `__transaction_state` for an id."""
         self._node_id = node_id
         self._image = image
         self._partition_of = partition_of
@@ -84,7 +84,7 @@ class RemoteTransactions:
     async def add(
         self, transaction: AskedTransaction, partitions: Sequence[TopicPartition]
     ) -> None:
-        """ApiError unless all of them are in the open transaction now."""
+        """Add them to the open transaction; ApiError if that fails."""
         for delay_s in RETRY_DELAYS_S:
             try:
                 return await self._call(transaction, partitions, verify_only=False)
@@ -116,7 +116,7 @@ class RemoteTransactions:
         try:
             codes = await answer
         finally:
-            del answer  # It may hold an exception whose traceback has this frame.
+            del answer  # It may hold an exception whose traceback references this frame.
         refused = [code for code in codes.values() if code not in _NOT_REFUSED]
         if refused or any(topic_partition not in codes for topic_partition in partitions):
             raise ApiError(
@@ -145,7 +145,7 @@ class RemoteTransactions:
                 question.answer.set_result({} if result is None else _codes(result))
 
 
-# What was not even tried was so because of another partition, which says why.
+# What was not attempted failed because of another partition, whose code has the reason.
 _NOT_REFUSED: Final = frozenset({ErrorCode.none, ErrorCode.operation_not_attempted})
 
 

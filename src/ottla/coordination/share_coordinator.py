@@ -1,8 +1,8 @@
-"""One attempt to have the share coordinator of a share-partition do something.
+"""One attempt at a call to the share coordinator of a share-partition.
 
-The coordinator is in this process or on another broker; its methods answer as its APIs of these
-names do, and raise ApiError. Writes of a writer take effect in the order in which they were called,
-and none after one that did not.
+The coordinator is in this process or on another broker; its methods behave like its APIs of the
+same names, and raise ApiError. A writer's writes take effect in the order of the calls, and none
+after one that failed.
 """
 
 from asyncio import Future

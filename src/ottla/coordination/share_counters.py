@@ -1,4 +1,4 @@
-"""What became of the records of a share group, in plain integers that the node exports."""
+"""Delivery counters of a share group, as plain integers that the node exports."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from ottla.protocol.lazy_dataclass import dataclass
 
 @dataclass(slots=True)
 class ShareCounters:
-    """Of one share group, in the partitions that this broker leads."""
+    """Counts one share group's deliveries from the partitions led by this broker."""
 
     deliveries: int = 0
     redeliveries: int = 0  # Part of the deliveries.

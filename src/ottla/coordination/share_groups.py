@@ -1,4 +1,4 @@
-"""What serves share groups on this broker, in one hand."""
+"""Everything that serves share groups on this broker."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ from ottla.protocol.lazy_dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class ShareGroups:
     coordinators: Coordinators[ShareStateMachine]
-    coordinator: LocalShareCoordinator  # For what other brokers ask of those that are here.
+    coordinator: LocalShareCoordinator  # For requests from other brokers to the coordinators here.
     persister: SharePersister
     partitions: SharePartitions
     sessions: ShareSessions
     pruning: ShareStatePruning
     waiting_letters: WaitingLetters
     remote_log_ends: RemoteLogEnds
-    config: Callable[[str], ShareConfig]  # What holds for a group.
+    config: Callable[[str], ShareConfig]  # A group's effective configuration.

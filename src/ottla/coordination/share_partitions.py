@@ -1,8 +1,8 @@
 """The share-partitions of the partitions that this broker leads.
 
 One is loaded from its share coordinator when a consumer first fetches it, and dropped when this
-broker leads the partition no longer, when its state cannot be written, or when its offsets were set
-anew. Whoever has it then gets NOT_LEADER_OR_FOLLOWER, and the next fetch loads it again.
+broker no longer leads the partition, when its state cannot be written, or when its offsets were
+reset. Its users then get NOT_LEADER_OR_FOLLOWER, and the next fetch loads it again.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-_CLOCK_SET_MS: Final = 1_000  # Two clocks that differ by more than before: one was set.
-_TIMER_MS_MAX: Final = 3_600_000  # Clocks can be set; times of parked records are theirs.
+_CLOCK_SET_MS: Final = 1_000  # If the difference of two clocks changes by more, one was set.
+_TIMER_MS_MAX: Final = 3_600_000  # Clocks can be set, and parked records are due by the wall clock.
 
 
 class LedSharePartition:
-    """Drives one share-partition: writes its changes, ends its locks, has its dead letters sent."""
+    """Drives one share-partition: writes its changes, expires its locks, sends its dead letters."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class LedSharePartition:
         writer: int,
         owner: "SharePartitions",
     ) -> None:
-        """`start_offset` is the persisted one, or where a group begins that has none yet.
+        """`start_offset` is the persisted one, or where a new group begins.
 
-        `writer` is the number by which the persisted state was read.
+        `writer` is the number with which the persisted state was read.
         """
         self.key = key
         self.partition = partition
@@ -74,9 +74,9 @@ class LedSharePartition:
         rules = self._rules(owner.config(key.group_id))
         self.state = SharePartition(start_offset, persisted.batches, rules, parked)
         self._counters = owner.counters.setdefault(key.group_id, ShareCounters())
-        self._waiters: dict[Callable[[], None], None] = {}  # In the order of their coming.
+        self._waiters: dict[Callable[[], None], None] = {}  # In order of arrival.
         self._timer: TimerHandle | None = None
-        self._timer_ms = 0  # What it was set for.
+        self._timer_ms = 0  # When it fires.
         self._wall_ahead_ms = owner.wall_ahead_ms()
         self._learning = asyncio.Lock()
         self._dropped = False
@@ -92,7 +92,7 @@ class LedSharePartition:
     # For consumers.
 
     def refresh(self, config: ShareConfig) -> None:
-        """Take up the group's configuration, and what retention has left of the log."""
+        """Apply the group's configuration, and what retention has removed."""
         self._validate()
         self.state.rules = self._rules(config)
         self._apply(self._drop_deleted())
@@ -101,14 +101,14 @@ class LedSharePartition:
         return self.state.on_log_start(self.partition.log.log_start_offset)
 
     async def on_records_deleted(self) -> None:
-        """Returns when it is written down that the group is done with them."""
+        """Returns once it is durable that the group is done with the deleted records."""
         if not self._dropped:
             await self._until_written(self._drop_deleted())
 
     async def know_keys(self, executor: Executor) -> None:
-        """Where their order matters: of the records that were handed out before this leader began.
+        """If key order matters, learn the keys of the records delivered before this leader began.
 
-        Until the high watermark has come to the last of them, nothing can be acquired.
+        Until the high watermark has reached the last of them, nothing can be acquired.
         """
         if not self.state.needs_keys:
             return
@@ -129,7 +129,7 @@ class LedSharePartition:
         return self.state.fetch_offset()
 
     def due_offsets(self, count: int) -> list[int]:
-        """Of parked records that can be acquired, ascending."""
+        """Parked records that can be acquired, sorted."""
         self._validate()
         return self.state.due_offsets(count, self._now_ms())
 
@@ -143,9 +143,10 @@ class LedSharePartition:
         batch_size: int | None,
         hold_ms: int = 0,
     ) -> tuple[tuple[AcquiredRange, ...], "Future[None]"]:
-        """What was acquired, and when that is written down.
+        """The acquired ranges, and a future that is done when they are durable.
 
-        Delivery counts need not be waited for, since the locks are ours alone. Holds must be.
+        Callers need not wait for delivery counts, since locks exist only here. They must wait for
+        holds.
         """
         self._validate()
         acquired, change = self.state.acquire(
@@ -168,7 +169,7 @@ class LedSharePartition:
         records_max: int,
         hold_ms: int,
     ) -> tuple[tuple[AcquiredRange, ...], "Future[None]"]:
-        """As `acquire`; `found` has offsets, and whether the log has records there."""
+        """Like `acquire`; `found` has offsets, and whether the log has records there."""
         self._validate()
         acquired, change = self.state.acquire_parked(
             member_id,
@@ -181,7 +182,7 @@ class LedSharePartition:
         return acquired, self._apply(change)
 
     async def acknowledge_deliveries(self, deliveries: Sequence[Delivery]) -> list[ApiError | None]:
-        """What was refused, in their order. Returns when the rest is written down."""
+        """The refusals, in the same order. Returns once the rest is durable."""
         self._validate()
         refused, change = self._settle(deliveries)
         await self._until_written(change)
@@ -199,19 +200,19 @@ class LedSharePartition:
         except ApiError as error:
             raise _fetch_error(error) from error
         finally:
-            del written  # It may hold an exception whose traceback has this frame.
+            del written  # It may hold an exception whose traceback references this frame.
 
     async def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> None:
-        """Returns when it is written down."""
+        """Returns once it is durable."""
         self._validate()
         await self._until_written(
             self.state.acknowledge(member_id, acknowledgements, self._now_ms())
         )
 
     def put_back(self, holder: str, acquired: Iterable[AcquiredRange]) -> None:
-        """It never got to see what it holds: as if that had not been delivered."""
+        """The holder never received the records: undo the delivery."""
         try:
             self._validate()
             deliveries = [
@@ -227,7 +228,7 @@ class LedSharePartition:
             _, change = self._settle(deliveries)
             self._apply(change)
         except ApiError:
-            return  # Dropped: holds end by themselves.
+            return  # Dropped: holds expire on their own.
         self._wake()
 
     def release(self, member_id: str) -> None:
@@ -236,7 +237,7 @@ class LedSharePartition:
             self._wake()
 
     def wait(self, waiter: Callable[[], None]) -> None:
-        """`waiter` is called when there may be something to acquire, or no longer."""
+        """Call `waiter` when there may be something to acquire, or when this is dropped."""
         self._waiters[waiter] = None
         self.partition.wait_for_data(waiter)
 
@@ -301,7 +302,7 @@ class LedSharePartition:
             self._owner.drop(self.key)
 
     def _now_ms(self) -> int:
-        """By the wall clock, which times that are written follow; locks do not, when it is set."""
+        """By the wall clock, which persisted times follow; locks are adjusted when it is set."""
         now_ms = self._owner.clock.now_ms()
         set_by_ms = self._owner.wall_ahead_ms() - self._wall_ahead_ms
         if abs(set_by_ms) > _CLOCK_SET_MS:
@@ -317,7 +318,7 @@ class LedSharePartition:
     # Locks.
 
     def _schedule(self) -> None:
-        """One timer for what comes first; it is set again when it fires too early."""
+        """One timer for the earliest deadline; it is rearmed if it fires too early."""
         now_ms = self._now_ms()
         timeout_ms = self.state.next_timeout_ms(now_ms)
         if timeout_ms is None or self._dropped:
@@ -349,12 +350,12 @@ class LedSharePartition:
         return not self._dropped and self.state.waits_for_dead_letters
 
     def dead_letters(self) -> Sequence[DeadLetter]:
-        """None if this share-partition was dropped: its next leader sends them then."""
+        """Empty if this was dropped: the next leader sends them."""
         return () if self._dropped else self.state.archiving()
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None:
         if self._dropped:
-            return  # They will be written once more.
+            return  # They will be written again.
         self._counters.dead_letters += sum(each.records_count for each in letters)
         try:
             self._apply(self.state.on_dead_letters_written(letters))
@@ -364,7 +365,7 @@ class LedSharePartition:
 
 
 def _reset_offset(partition: Partition, config: ShareConfig, now_ms: int) -> int:
-    """Where a group begins that has never read the partition. May wait for the disk."""
+    """Where a group that has never read the partition begins. May wait for the disk."""
     log = partition.log
     if config.auto_offset_reset == "earliest":
         return log.log_start_offset
@@ -385,7 +386,7 @@ class SharePartitions:
         random: Random,
         loop: AbstractEventLoop,
     ) -> None:
-        """`config` gives the configuration in force for a share group."""
+        """`config` returns the effective configuration of a share group."""
         self.persister = persister
         self.office = office
         self.config = config
@@ -393,12 +394,12 @@ class SharePartitions:
         self.loop = loop
         self._random = random
         self._replicas = replicas
-        self.counters: dict[str, ShareCounters] = {}  # Of the groups that have one here.
+        self.counters: dict[str, ShareCounters] = {}  # Of the groups with share-partitions here.
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
 
     def wall_ahead_ms(self) -> float:
-        """By what the wall clock is ahead of the one that nobody sets."""
+        """How far the wall clock is ahead of the monotonic clock."""
         return self.clock.now_ms() - self.clock.monotonic_ms()
 
     @property
@@ -406,7 +407,7 @@ class SharePartitions:
         return LeadershipListener(lambda _: None, self._on_resigning)
 
     async def find(self, group_id: str, topic_partition: TopicIdPartition) -> LedSharePartition:
-        """ApiError if this broker does not lead it or its state cannot be had."""
+        """ApiError if this broker does not lead it or its state is unavailable."""
         partition = self._replicas.find(topic_partition.topic_id, topic_partition.partition)
         key = SharePartitionKey(group_id, topic_partition.topic_id, topic_partition.partition)
         led = self._led.get(key)
@@ -419,17 +420,17 @@ class SharePartitions:
         return await asyncio.shield(loading)
 
     async def on_records_deleted(self, partition: Partition) -> None:
-        """Let the groups here forget them, locked or not; what is lost of that a fetch does."""
+        """Make the groups here skip them, locked or not; the next fetch retries what is lost."""
         leds = [led for led in self._led.values() if led.partition is partition]
         with contextlib.suppress(ApiError):
             await asyncio.gather(*(led.on_records_deleted() for led in leds))
 
     def led(self) -> Iterable[LedSharePartition]:
-        """To look at."""
+        """For inspection only."""
         return self._led.values()
 
     def release(self, group_id: str, member_id: str) -> None:
-        """The member is gone."""
+        """The member left."""
         for led in [led for key, led in self._led.items() if key.group_id == group_id]:
             try:
                 led.release(member_id)
@@ -486,7 +487,7 @@ def _dropped() -> ApiError:
 
 
 def _fetch_error(error: ApiError) -> ApiError:
-    """As a consumer understands it: it asks for the leader and tries again."""
+    """As a consumer understands it: it looks up the leader and retries."""
     if error.code in {ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_request}:
         return ApiError(ErrorCode.unknown_topic_or_partition, error.message)
     return ApiError(ErrorCode.not_leader_or_follower, error.message)

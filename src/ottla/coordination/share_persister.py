@@ -1,8 +1,8 @@
-"""What the leaders of share-partitions and the group coordinator ask of the share coordinators.
+"""The calls of share-partition leaders and the group coordinator to the share coordinators.
 
-Whoever coordinates a share-partition now is asked, here or on another broker. One that is still
-loading, or was found where it is no longer, is given some time; except for writes, for who waits
-for a coordinator could be overtaken by a later write.
+They go to the current coordinator of a share-partition, here or on another broker. If it is still
+loading, or has moved, the call is retried for a while. Writes are not, because one that waits for a
+coordinator could be overtaken by a later write.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ class SharePersister:
     async def read(
         self, key: SharePartitionKey, leader_epoch: int, writer: int = NO_WRITER
     ) -> ShareState:
-        """With the number of a writer: for a leader, whose writes are counted from then on."""
+        """A leader passes its writer number; its writes are counted from then on."""
         return await self._patiently(lambda: self._find(key).read(key, leader_epoch, writer))
 
     async def read_parked(self, key: SharePartitionKey, leader_epoch: int) -> list[ParkedChange]:
-        """All pages of what is parked."""
+        """All pages of the parked records."""
         pages: list[ParkedChange] = []
         first = 0
 
@@ -68,7 +68,7 @@ class SharePersister:
         await self._patiently(lambda: self._find(key).delete(key))
 
     def write(self, key: SharePartitionKey, write: StateWrite) -> "Future[None]":
-        """ApiError, now or in the future: it may or may not have been written."""
+        """ApiError, raised or in the future: the outcome is unknown."""
         return self._find(key).write(key, write)
 
     async def _patiently(self, call: Callable[[], Awaitable[R]]) -> R:

@@ -1,6 +1,6 @@
-"""What share-partitions read of the log. It may wait for the disk, so it runs in a thread.
+"""Log reads of share-partitions. They may wait for the disk, so they run in a thread.
 
-With `cached_only` it runs on the event loop: NotCached is raised instead of waiting, and of reading
+With `cached_only` they run on the event loop: NotCached is raised instead of waiting, or of reading
 so much that others would wait.
 """
 
@@ -15,8 +15,8 @@ from ottla.replication.partition import Partition
 from ottla.storage.errors import NotCached, StorageError
 
 _FIRST_READ_BYTES: Final = 64 * 1024
-_CACHED_READ_BYTES_MAX: Final = 512 * 1024  # At once, but for a batch that is larger.
-_SPARSE_READ_BYTES: Final = 64 * 1024  # Read at once if the next one is near; or one batch.
+_CACHED_READ_BYTES_MAX: Final = 512 * 1024  # Per read, except for a larger batch.
+_SPARSE_READ_BYTES: Final = 64 * 1024  # If the next record is near; else one batch.
 _NEAR: Final = 100
 
 
@@ -41,7 +41,7 @@ def read_batches(
 
 
 class Enough(NamedTuple):
-    """When no more has to be read: there are so many records in so many bytes, or more bytes."""
+    """The limits of a read: this many records in this many bytes, or the maximum of bytes."""
 
     records: int
     bytes_min: int
@@ -63,7 +63,7 @@ def read_enough(
     committed_only: bool,
     cached_only: bool = False,
 ) -> tuple[bytes, Enough]:
-    """Whole batches, and what of `wanted` they leave; how large records are nobody knows before."""
+    """Whole batches, and what remains of `wanted`; record sizes are unknown before the read."""
     parts: list[bytes] = []
     size_max = _FIRST_READ_BYTES
     while not wanted.is_met:
@@ -87,7 +87,7 @@ def read_enough(
 def batches_with(
     partition: Partition, offsets: Sequence[int], *, committed_only: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    """The batches that have these offsets, which ascend, each with the first of its offsets."""
+    """The batches with these ascending offsets, each with the first of its offsets."""
     index = 0
     while index < len(offsets):
         found = _some_with(partition, offsets, index, committed_only=committed_only)
@@ -101,7 +101,7 @@ def batches_with(
 def _some_with(
     partition: Partition, offsets: Sequence[int], index: int, *, committed_only: bool
 ) -> Iterator[tuple[int, bytes, int]]:
-    """Some of the batches from that of one offset on, and where each ends."""
+    """Some of the batches from the one at `offsets[index]` on, with the last offset of each."""
     offset = offsets[index]
     is_dense = index + 1 < len(offsets) and offsets[index + 1] - offset < _NEAR
     size_max = _SPARSE_READ_BYTES if is_dense else 1
@@ -119,7 +119,7 @@ def _some_with(
 
 
 def key_numbers_at(partition: Partition, offsets: Sequence[int]) -> dict[int, int]:
-    """Of records at ascending offsets, and of others that lie in the same batches."""
+    """For records at ascending offsets, plus others in the same batches."""
     numbers: dict[int, int] = {}
     for _, batch in batches_with(partition, offsets):
         numbers.update(key_numbers(batch, 0))

@@ -1,8 +1,8 @@
-"""Cuts off what `__share_group_state` no longer needs.
+"""Prunes what `__share_group_state` no longer needs.
 
-Its records are changes of share-partitions, of which a later one does not replace an earlier one.
-So from time to time the whole state of every share-partition is written anew, and what lies before
-those records goes. Until they are committed nothing is removed.
+Its records are changes of share-partitions, where a later one does not replace an earlier one. So
+the whole state of every share-partition is rewritten periodically, and everything before those
+records is deleted. Nothing is deleted until they are committed.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ottla.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 RECORDS_MIN: Final = 1_000  # Fewer are not worth it.
-_STATES_PER_BATCH: Final = 10  # Each can have some ten thousand bytes.
+_STATES_PER_BATCH: Final = 10  # Each can take some ten thousand bytes.
 
 
 class ShareStatePruning:

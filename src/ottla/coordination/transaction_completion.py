@@ -1,8 +1,8 @@
-"""Ends transactions whose end was decided: writes their markers, then notes that it is done.
+"""Completes transactions whose end is decided: writes their markers, then records the completion.
 
-One task for each such transaction, until it is done or another broker coordinates it. An attempt
-that fails is made again, after a while that grows; a coordinator that was loaded again, here or
-elsewhere, begins with those that it finds undone. Nothing is lost by doing something twice.
+Each such transaction has one task, until it is complete or another broker coordinates it. A failed
+attempt is repeated with increasing delays; a coordinator that was reloaded, here or elsewhere,
+starts with the incomplete ones it finds. Repeating a step is harmless.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 RETRY_FIRST_S: Final = 0.02
 RETRY_MAX_S: Final = 2.0
 
-# Writes a marker to the leader of a partition, here or elsewhere; returns when it is committed.
+# Writes a marker to the partition's leader, here or elsewhere; returns when it is committed.
 WriteMarker = Callable[[TopicPartition, TransactionMarker, int], Awaitable[None]]
-# The epoch of this broker as the leader of a partition of `__transaction_state`.
+# This broker's leader epoch for a partition of `__transaction_state`.
 LeaderEpoch = Callable[[int], int]
-# With the marker, for in another epoch of the coordinator it may be that of another transaction.
+# Includes the marker: in another coordinator epoch it may belong to another transaction.
 Written = set[tuple[TopicPartition, TransactionMarker]]
 
 
@@ -51,12 +51,12 @@ class TransactionCompletion:
         self._leader_epoch = leader_epoch
         self._supervisor = supervisor
         self._loop = loop
-        self._decided: set[str] = set()  # Transactional ids that a task has to look at.
-        self._running: set[str] = set()  # Those that have a task.
+        self._decided: set[str] = set()  # Transactional ids that a task must process.
+        self._running: set[str] = set()  # Transactional ids with a task.
         self._waiters: dict[str, list[Future[None]]] = {}
 
     def begin(self, effect: "CompleteTransaction") -> None:
-        """The end is decided, and that is committed."""
+        """The end is decided and committed."""
         transactional_id = effect.transactional_id
         self._decided.add(transactional_id)
         if transactional_id not in self._running and not self._supervisor.stopped:
@@ -66,7 +66,7 @@ class TransactionCompletion:
             )
 
     async def wait(self, transactional_id: str, timeout_s: float) -> None:
-        """Until the transaction that is being completed is so, or for this long."""
+        """Wait until the transaction is completed, up to this long."""
         if transactional_id not in self._running:
             return
         done = self._loop.create_future()
@@ -79,7 +79,7 @@ class TransactionCompletion:
             waiters.remove(done)
 
     async def _complete_all(self, transactional_id: str) -> None:
-        """Between the last look at what is decided and the end of the task nothing can come in."""
+        """Nothing can arrive between the last check of what is decided and the end of the task."""
         try:
             while transactional_id in self._decided:
                 self._decided.discard(transactional_id)
@@ -98,7 +98,7 @@ class TransactionCompletion:
                 return
             except ApiError as error:
                 if error.code is ErrorCode.not_coordinator:
-                    return  # Whoever is it now finds the transaction undone.
+                    return  # The new coordinator finds the transaction incomplete.
                 if delay_s >= RETRY_MAX_S and not reported:
                     reported = True
                     logger.warning(
@@ -115,9 +115,9 @@ class TransactionCompletion:
         if pending is None:
             return
         await self._write_markers(transactional_id, pending, written)
-        written.clear()  # Once this is noted as done, another transaction may have the same marker.
+        written.clear()  # Once this is recorded, another transaction may have the same marker.
         # Released first, the next transaction begins right behind this end, before a sync of the
-        # log can start: so one covers both, and what begins does not wait for the end to be synced.
+        # log can start: one sync covers both, and it does not wait for the end to be synced.
         self._release(transactional_id)
         await runtime.submit(
             lambda machine, now_ms: machine.complete(transactional_id, pending, now_ms)
@@ -126,7 +126,7 @@ class TransactionCompletion:
     async def _write_markers(
         self, transactional_id: str, pending: "PendingMarkers", written: Written
     ) -> None:
-        """`written` has those that an earlier attempt has written, and gets those of this one."""
+        """`written` has the markers that earlier attempts wrote, and receives those of this one."""
         partition = self._coordinators.partition_of(transactional_id)
         assert partition is not None, "a transaction was found, so its topic is there"
         marker = TransactionMarker(
@@ -167,7 +167,7 @@ class TransactionCompletion:
         except ApiError as error:
             if error.code is not ErrorCode.invalid_producer_epoch:
                 raise
-            # Somebody else has ended the transaction there, as an administrator can.
+            # Someone else has ended the transaction there, as an administrator can.
             logger.warning("%s has no open transaction for a marker: %s", topic_partition, error)
 
     def _release(self, transactional_id: str) -> None:

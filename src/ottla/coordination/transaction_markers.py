@@ -1,4 +1,4 @@
-"""Writes the markers that end transactions to the partitions that this broker leads."""
+"""Writes transaction markers to the partitions that this broker leads."""
 
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
@@ -34,8 +34,8 @@ class TransactionMarkers:
     ) -> None:
         """Returns when the marker is committed. A marker may be written more than once.
 
-        The offsets of groups are told to their coordinator, which holds back what a transaction
-        has committed until the transaction is.
+        Markers for group offsets go to the group coordinator, which holds back the offsets that a
+        transaction commits until the transaction is committed.
         """
         if topic_partition.topic == self._groups.topic:
             await self._tell_groups(topic_partition, marker, transaction_version)
@@ -91,7 +91,7 @@ class TransactionMarkers:
 
 def _settle(committed: "Future[None]", error: ApiError | None) -> None:
     if committed.done():
-        return  # Whoever waited has gone.
+        return  # The waiter has gone.
     if error is None:
         committed.set_result(None)
     else:

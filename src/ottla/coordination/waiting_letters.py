@@ -1,9 +1,9 @@
-"""Has dead letters sent that wait in share-partitions which no consumer reads.
+"""Sends dead letters that wait in share-partitions which no consumer reads.
 
-A share-partition is loaded when a consumer fetches it, and its letters are sent by whoever has it
-loaded. After a change of leaders, or a restart, that may be nobody. The share coordinator knows
-which share-partitions have letters: from time to time it has their leaders load them. Another
-broker is reminded by a ReadShareGroupStateSummary, which only a coordinator is asked otherwise.
+A share-partition is loaded when a consumer fetches it, and the broker that has it loaded sends its
+letters. After a change of leaders, or a restart, that may be none. The share coordinator knows
+which share-partitions have letters, and periodically has their leaders load them. Another broker is
+reminded with a ReadShareGroupStateSummary, which otherwise only a coordinator receives.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class WaitingLetters:
         random: Random,
         supervisor: Supervisor,
     ) -> None:
-        """`broker_at` gives another broker, whether it coordinates or not."""
+        """`broker_at` returns another broker, whether it is a coordinator or not."""
         self._node_id = node_id
         self._coordinators = coordinators
         self._partitions = partitions
@@ -63,7 +63,7 @@ class WaitingLetters:
                 await self._have_sent(key)
 
     def on_reminder(self, key: SharePartitionKey) -> None:
-        """Its coordinator says that letters wait in it."""
+        """Its coordinator reports that letters wait in it."""
         self._supervisor.start("waiting dead letters", self._load(key))
 
     async def _have_sent(self, key: SharePartitionKey) -> None:
@@ -76,11 +76,11 @@ class WaitingLetters:
             return
         try:
             await self._broker_at(state.leader).read_summary(key)
-        except ApiError as error:  # As a rule that it does not coordinate this.
+        except ApiError as error:  # Usually that it does not coordinate this.
             logger.debug("broker %d, of dead letters: %s", state.leader, error)
 
     async def _load(self, key: SharePartitionKey) -> None:
-        """A share-partition that is loaded sends its letters by itself."""
+        """Once loaded, a share-partition sends its letters by itself."""
         try:
             await self._partitions.find(key.group_id, TopicIdPartition(key.topic_id, key.partition))
         except ApiError as error:

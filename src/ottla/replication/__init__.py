@@ -1,1 +1,1 @@
-"""Copies of partitions: leaders, high watermark, fetch sessions, delayed requests."""
+"""Replicas of partitions: leaders, high watermark, fetch sessions, delayed requests."""

@@ -18,7 +18,7 @@ FindPartition = Callable[[str | UUID, int], Partition]
 Fetched = tuple[WantedPartition, PartitionData]
 
 
-# The replica that the consumer should rather read an offset from, or LEADER.
+# The replica from which the consumer should preferably read an offset, or LEADER.
 ChooseReplica = Callable[[Partition, int], int]
 
 
@@ -32,9 +32,9 @@ class FetchTerms:
 
 
 class DelayedFetch:
-    """Reads once; answers at once if that is enough, else when data has come or time is up.
+    """Reads once; answers at once if that is enough, otherwise when data arrives or time runs out.
 
-    Errors and a partition that is gone are answered at once, too.
+    Errors and missing partitions are also answered at once.
     """
 
     __slots__ = (
@@ -78,9 +78,9 @@ class DelayedFetch:
         self._read_all(self._answer_or_wait)
 
     def cancel(self, _: object = None) -> None:
-        """Nobody waits for the answer any more.
+        """No one waits for the answer any more.
 
-        Nothing is kept that leads back here, or every fetch that waits would be a cycle.
+        Drops every reference that leads back here, or every waiting fetch would be a cycle.
         """
         self.done = True
         self._on_complete = _nothing
@@ -103,7 +103,7 @@ class DelayedFetch:
             try:
                 partition = self._find(wanted.topic, wanted.partition)
             except ApiError:
-                self._on_data()  # It went away while a thread read.
+                self._on_data()  # It went away while a thread was reading.
             else:
                 partition.wait_for_data(self._on_data)
                 self._waiting_on.append(partition)
@@ -112,7 +112,7 @@ class DelayedFetch:
         return self._failed or self._size >= self._terms.min_bytes
 
     def _read_all(self, then: Callable[[list[Fetched]], None]) -> None:
-        """Where the batches are; in a thread if that has to be read from the disk."""
+        """Locate the batches; in a thread if that must read from disk."""
         try:
             fetched = self._locate(cached_only=True)
         except NotCached:
@@ -136,7 +136,7 @@ class DelayedFetch:
             if terms.choose_replica is not None and partition.leader is not None:
                 preferred = terms.choose_replica(partition, wanted.fetch_offset)
                 if preferred != LEADER:
-                    self._failed = True  # There is nothing to wait for here.
+                    self._failed = True  # Nothing to wait for here.
                     return _data(wanted, partition, None, preferred_read_replica=preferred)
             if wanted.last_fetched_epoch >= 0:
                 diverging = partition.consumer_divergence(
@@ -159,13 +159,13 @@ class DelayedFetch:
             return PartitionData(wanted.partition, error.code)
         if records is not None:
             if self._size and records.size > room:
-                records = None  # One batch too large for the rest of the answer: next time.
+                records = None  # One batch too large for the rest of the response.
             else:
                 self._size += records.size
         return _data(wanted, partition, records, committed_only=terms.committed_only)
 
     def _on_data(self) -> None:
-        """Called for every append; all appends of one turn of the loop are looked at together."""
+        """Called for every append; handles all appends of one turn of the loop at once."""
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._look_again)

@@ -8,16 +8,16 @@ class DelayedProduce(Protocol):
     deadline_ms: float
 
     def expire(self) -> None:
-        """Answer now, with what there is, and leave."""
+        """Answer now, with the results so far, and stop waiting."""
 
 
 class DelayedProduces:
-    """Those that wait now. A sweep ends the late ones; producers' timeouts are coarse enough."""
+    """The waiting produces. A sweep ends the late ones: producer timeouts are coarse enough."""
 
     __slots__ = ("_on_waiting", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[DelayedProduce, None] = {}  # In the order of their coming.
+        self._waiting: dict[DelayedProduce, None] = {}  # In order of arrival.
         self._on_waiting: Callable[[], object] | None = None
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class DelayedProduces:
             notify()
 
     def notify(self, on_waiting: Callable[[], object]) -> None:
-        """Call this once, when a produce waits: until then there is nothing to sweep."""
+        """Call `on_waiting` once, when a produce waits: until then there is nothing to sweep."""
         if self._waiting:
             on_waiting()
         else:

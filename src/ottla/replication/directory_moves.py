@@ -1,11 +1,11 @@
 """Moves replicas from one log directory of this broker to another (KIP-113).
 
-Threads copy; when next to nothing is left, one turn of the event loop copies that and swaps in the
-new log. So no append is held up, and none is missed. What a move leaves on the disk at each moment,
-and what becomes of it after a crash: `storage.future_logs`.
+Threads copy; when almost nothing is left, one turn of the event loop copies the rest and swaps in
+the new log. So no append is delayed or missed. For what a move leaves on disk at each moment, and
+what a crash makes of it, see `storage.future_logs`.
 
-A request is done when a loss of power cannot undo it: a start goes on with what was begun and knows
-nothing of what was called off.
+A request is done when a power loss cannot undo it: a restart resumes what was begun and knows
+nothing of what was cancelled.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class DirectoryMoves:
         self._beginnings: dict[PartitionLog, asyncio.Future[int]] = {}  # Not synced yet.
 
     async def request(self, topic_partition: TopicPartition, path: str) -> None:
-        """Begin to move a replica, unless it is there; a move to elsewhere is called off."""
+        """Start moving a replica unless it is there; cancels a move to another directory."""
         self._request(topic_partition, path)
         future = self._logs.futures.all.get(topic_partition)
         beginning = None if future is None else self._beginnings.get(future)
@@ -78,7 +78,7 @@ class DirectoryMoves:
                 raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
 
     def resume(self) -> None:
-        """After a start: go on with what was begun before."""
+        """After a start: resume the moves that were begun before."""
         for topic_partition, future in list(self._logs.futures.all.items()):
             try:
                 partition = self._replicas.find_readable(*topic_partition)
@@ -113,17 +113,17 @@ class DirectoryMoves:
                 "%s stays in %s: %s", topic_partition, move.source.log_directory.path, error
             )
             if move.source.log_directory.failure or future.log_directory.failure:
-                del self._logs.futures.all[topic_partition]  # A start finds it again.
+                del self._logs.futures.all[topic_partition]  # The next start finds it again.
             else:
                 self._logs.futures.discard(topic_partition)
 
     def _is_current(self, partition: Partition, move: LogMove) -> bool:
-        """Neither called off nor without its replica."""
+        """Whether the move was not cancelled and its replica is still there."""
         future = self._logs.futures.all.get(move.future.topic_partition)
         return future is move.future and partition.log is move.source
 
     async def _advance(self, partition: Partition, move: LogMove) -> bool:
-        """One step; True when the new log has everything, at this moment."""
+        """One step; True if the new log has everything at this moment."""
         quota = self._replicas.throttle.directory_moves
         if quota.wait_ms:
             await asyncio.sleep(quota.wait_ms / 1000)
@@ -143,7 +143,7 @@ class DirectoryMoves:
         return False
 
     async def _replace(self, partition: Partition, move: LogMove) -> None:
-        """In this turn of the loop the new log takes over; then it is synced, and the old goes."""
+        """The new log takes over in this turn of the loop; then it is synced, the old retired."""
         future = move.future
         former = self._logs.promote(future)
         partition.take_log(future)

@@ -1,15 +1,15 @@
 """Incremental fetch sessions (KIP-227).
 
-A consumer names its partitions once; later requests carry only what changed, and later answers only
-the partitions that have something to say.
+A consumer names its partitions once; later requests carry only the changes, and later responses
+only the partitions with something new.
 
-A request is, by session id and epoch:
+Requests by session id and epoch:
 
   id 0,  epoch -1   full, without a session
   id 0,  epoch 0    full, and opens a session
   id n,  epoch -1   full, and closes session n
   id n,  epoch 0    full, closes session n and opens another
-  id n,  epoch > 0  incremental; the epoch must be one more than that of the request before
+  id n,  epoch > 0  incremental; the epoch must be one more than that of the previous request
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ WantedKey = tuple[str | UUID, int]
 
 
 class WantedPartition:
-    """What one consumer wants of one partition, and what it was told last."""
+    """What a consumer wants from a partition, and what it was last told."""
 
     __slots__ = (
         "fetch_offset",
@@ -78,7 +78,7 @@ class FetchSession:
             wanted.pop(key, None)
 
     def served(self, partitions: Iterable[WantedPartition]) -> None:
-        """Partitions that gave data go to the end, so that the others get their turn."""
+        """Move partitions that returned data to the end, so that the others get their turn."""
         for partition in partitions:
             key = (partition.topic, partition.partition)
             if key in self.wanted:
@@ -86,10 +86,10 @@ class FetchSession:
 
 
 class FetchSessions:
-    """All sessions of this broker, the least recently used first. A limit holds on their number."""
+    """All sessions of this broker, least recently used first, up to a limit."""
 
     def __init__(self, slots_max: int, first_id: int) -> None:
-        """`first_id` should differ from run to run, so that ids of an earlier run are unknown."""
+        """`first_id` should differ between runs, so that ids of an earlier run are unknown."""
         self._slots_max = slots_max
         self._sessions: dict[int, FetchSession] = {}
         self._last_id = first_id - 1
@@ -100,7 +100,7 @@ class FetchSessions:
     def resolve(
         self, request: FetchRequest, *, by_id: bool
     ) -> tuple[FetchSession | None, Sequence[WantedPartition]]:
-        """The session that this request belongs to, if any, and everything that it wants."""
+        """The session of this request, if any, and everything that it wants."""
         if request.session_epoch > INITIAL_EPOCH:
             session = self._continue(request, by_id=by_id)
             return session, list(session.wanted.values())
@@ -113,8 +113,8 @@ class FetchSessions:
         return self._open(wanted, by_id=by_id), wanted
 
     def keep_if_continued(self, session: FetchSession | None) -> FetchSession | None:
-        """Of an answer that leaves everything out: a session that it would have opened is given up,
-        for its client was told nothing of its partitions."""
+        """For a response that omits everything: drop a session that the request would have opened,
+        because its client was told nothing about its partitions."""
         if session is None or session.epoch != INITIAL_EPOCH:
             return session
         self._sessions.pop(session.id, None)

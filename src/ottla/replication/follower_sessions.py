@@ -1,12 +1,12 @@
 """What followers fetch from the partitions that this broker leads.
 
-A follower names its partitions once, and later only what has changed (KIP-227). Its session lives
-as long as its connection. Each partition tells the sessions that fetch it when there is something
-new, so that a fetch costs by what is new and not by how many partitions there are.
+A follower names its partitions once, and later only the changes (KIP-227). Its session lives as
+long as its connection. Each partition notifies the sessions that fetch it of news, so that the cost
+of a fetch depends on what is new and not on the number of partitions.
 
-The offset of a fetch says that the follower has everything before it, which is what moves the high
-watermark; but only when the epoch beside it is the one that this log has there. A follower whose
-log is another is told where it leaves this one.
+A fetch offset says that the follower has everything before it, which is what advances the high
+watermark, but only if the epoch sent with it matches this log at that offset. A follower whose log
+differs is told where it diverges.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from ottla.runtime.process import Process
 from ottla.storage.errors import NotCached
 from ottla.storage.reading import LogSlice
 
-PROGRESS_DELAY_S: Final = 0.01  # What is committed is told this late, if no records go with it.
+PROGRESS_DELAY_S: Final = 0.01  # The longest delay before news of commits is sent without records.
 
 
 class LedPartitions(Protocol):
@@ -55,7 +55,7 @@ Respond = Callable[[FollowerAnswer], None]
 
 
 class _ReplicaFetch:
-    """One partition as one follower fetches it."""
+    """A partition as fetched by a follower."""
 
     __slots__ = (
         "asked",
@@ -72,7 +72,7 @@ class _ReplicaFetch:
         self.key = key
         self.asked = asked
         self.is_asked_anew = True
-        self.partition: Partition | None = None  # Which tells of what is new.
+        self.partition: Partition | None = None  # It notifies this of news.
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
 
@@ -100,7 +100,7 @@ class _ReplicaFetch:
         )
 
     def is_unsettled(self, data: PartitionData) -> bool:
-        """Whether there is more to say, as far as was looked."""
+        """Whether there is more to send, as of the last look."""
         partition = self.partition
         return (
             self.is_news(data)
@@ -110,7 +110,7 @@ class _ReplicaFetch:
 
 
 class _Waiting(NamedTuple):
-    """The fetch that is being served."""
+    """The fetch being served."""
 
     min_bytes: int
     max_bytes: int
@@ -121,7 +121,7 @@ _Outcome = list[tuple[_ReplicaFetch, PartitionData]]
 
 
 class FollowerSession:
-    """One follower on one connection; it has at most one fetch at a time."""
+    """A follower on one connection; it has at most one fetch at a time."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class FollowerSession:
         led: LedPartitions,
         process: Process,
     ) -> None:
-        self.id = session_id  # 0: it ends with its first answer.
+        self.id = session_id  # 0: it ends with its first response.
         self.epoch = INITIAL_EPOCH
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
@@ -139,7 +139,7 @@ class FollowerSession:
         self._process = process
         self._loop = process.loop
         self._fetches: dict[WantedKey, _ReplicaFetch] = {}
-        # Those that may have something to say; the first was not heard for longest.
+        # Fetches that may have news; the longest unserved one first.
         self._unsettled: dict[WantedKey, _ReplicaFetch] = {}
         self._waiting: _Waiting | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -150,15 +150,15 @@ class FollowerSession:
     def fetch(
         self, request: FetchRequest, bytes_max: int, *, by_id: bool, respond: Respond
     ) -> None:
-        """Answer at once if there are records or errors, else when they come or time is up."""
+        """Answer at once if there are records or errors, else when they arrive or time is up."""
         if self._waiting is not None:
-            self._answer([])  # A follower that does not wait for its answer gets nothing new.
+            self._answer([])  # A follower that does not wait for its response gets nothing new.
         self._update(request, by_id=by_id)
         self._waiting = _Waiting(request.min_bytes, min(request.max_bytes, bytes_max), respond)
         self._look(partial(self._answer_or_wait, request.max_wait_ms))
 
     def close(self) -> None:
-        """Nobody waits for the answer any more."""
+        """No one waits for the answer any more."""
         self._stop_waiting()
         for fetch in self._fetches.values():
             fetch.detach()
@@ -196,7 +196,7 @@ class FollowerSession:
                 self._unsettled.pop(key, None)
 
     def _look_soon(self) -> None:
-        """All news of one turn of the loop are looked at together."""
+        """Handle all news of one turn of the loop at once."""
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._look_again)
@@ -234,12 +234,12 @@ class FollowerSession:
     def _go_on(
         self, waiting: _Waiting, then: Callable[[_Outcome], None], outcome: _Outcome
     ) -> None:
-        """After a thread has read: unless the fetch was answered or has ended meanwhile."""
+        """After a thread has read: continue unless the fetch has been answered or has ended."""
         if self._waiting is waiting:
             then(outcome)
 
     def _source(self, fetch: _ReplicaFetch) -> Partition | PartitionData:
-        """Where to read from, or why not."""
+        """The partition to read from, or the error to return."""
         asked = fetch.asked
         try:
             partition = self._led.find(*fetch.key)
@@ -260,7 +260,7 @@ class FollowerSession:
         return partition
 
     def _is_held_up(self, partition: Partition) -> bool:
-        """By the throttle; there is another look when it lets more through."""
+        """Whether the throttle blocks this; if so, another look is scheduled."""
         throttle = self._led.throttle
         if not throttle.counts_as_leader(partition, self._replica_id):
             return False
@@ -277,7 +277,7 @@ class FollowerSession:
         partition = leader.partition
         log = partition.log
         if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
-            return  # It is out of range, as the read will tell.
+            return  # Out of range, as the read will report.
         fetch = FollowerFetch(
             self._replica_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset
         )
@@ -285,7 +285,7 @@ class FollowerSession:
             self._led.on_isr_change(partition)
 
     def _note_absence(self, partition: Partition | None) -> None:
-        """It says how far it is when it asks for the partition again."""
+        """The follower reports its position when it asks for the partition again."""
         if partition is not None and partition.followers is not None:
             partition.followers.on_absent(self._replica_id)
 
@@ -303,7 +303,7 @@ class FollowerSession:
             self._answer(outcome)
 
     def _is_enough(self, outcome: _Outcome) -> bool:
-        """Errors and the first answer of a session go out at once."""
+        """Errors and the first response of a session are sent at once."""
         waiting = self._waiting
         assert waiting is not None
         if self._is_first:
@@ -351,7 +351,7 @@ class FollowerSession:
             throttle.leader.spend(records.size)
 
     def _settle(self, outcome: _Outcome) -> None:
-        """Who has said all is heard again when there is news; who was served goes to the end."""
+        """Fetches that are up to date wait for news; those just served go to the end."""
         for fetch, data in outcome:
             key = fetch.key
             if not fetch.is_unsettled(data):
@@ -368,7 +368,7 @@ class FollowerSession:
 
 
 class FollowerSessions:
-    """The sessions of all followers on this broker, by id."""
+    """All follower sessions on this broker, by id."""
 
     def __init__(self, led: LedPartitions, new_id: Callable[[], int], process: Process) -> None:
         self._led = led
@@ -380,7 +380,7 @@ class FollowerSessions:
         return len(self._sessions)
 
     def resolve(self, request: FetchRequest) -> FollowerSession:
-        """The session that a request belongs to; ApiError if it is not known."""
+        """The session of a request; ApiError if it is unknown."""
         if request.session_epoch > INITIAL_EPOCH:
             session = self._sessions.get(request.session_id)
             if session is None:
@@ -420,7 +420,7 @@ def _without_records(fetch: _ReplicaFetch, partition: Partition) -> PartitionDat
 def _read_all(
     sources: Iterable[tuple[_ReplicaFetch, Partition]], bytes_max: int, *, cached_only: bool = False
 ) -> _Outcome:
-    """Runs in a thread if it has to wait for the disk."""
+    """Runs in a thread if it must wait for the disk."""
     return list(_read_each(sources, bytes_max, cached_only=cached_only))
 
 
@@ -444,7 +444,7 @@ def _read_each(
             code = error.code
         if records is not None:
             if size and records.size > room:
-                records = None  # One batch too large for the rest of the answer: next time.
+                records = None  # One batch too large for the rest of the response.
             else:
                 size += records.size
         yield (

@@ -1,11 +1,11 @@
-"""Proposes changes of in-sync sets to the controller (AlterPartition, KIP-497).
+"""Proposes ISR changes to the controller (AlterPartition, KIP-497).
 
-All changes that wait go in one request, and one request is under way at a time. What the controller
-makes of them comes with the metadata, so an answer matters only where that brings nothing: when a
-change was refused, or was none.
+All waiting changes go into one request, and one request is in flight at a time. The outcome arrives
+with the metadata, so a response matters only where the metadata brings nothing: when a change was
+refused or changed nothing.
 
-A change whose outcome is unknown stays pending and is sent again: it may be made, or have been. One
-that was refused is proposed again if it is still wanted, more rarely each time.
+A change with an unknown outcome stays pending and is sent again: it may have been made, or still
+be. A refused one is proposed again if it is still wanted, with increasing delays.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ REFUSED_RETRY_FIRST_S: Final = 0.2  # More than `PROPOSE_AGAIN_MS`.
 REFUSED_RETRY_MAX_S: Final = 5.0
 RETRY_MAX_S: Final = 1.0
 
-# The controller says that the change was not made, and that this is its last word.
+# The controller reports, as final, that the change was not made.
 _REFUSED: Final = frozenset({ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted})
 
-# There is newer metadata, which will come.
+# Newer metadata exists and will arrive.
 _OUTDATED: Final = frozenset(
     {
         ErrorCode.unknown_topic_id,
@@ -61,7 +61,7 @@ class _Proposal(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Not when the leadership, or newer metadata, has ended it."""
+        """False once the leadership or newer metadata has ended it."""
         followers = self.followers
         return self.partition.followers is followers and followers.pending is self.change
 
@@ -83,14 +83,14 @@ class IsrChanges:
         self._alter = alter
         self._clock = clock
         self._supervisor = supervisor
-        self._waiting: dict[Partition, None] = {}  # In the order of their coming.
+        self._waiting: dict[Partition, None] = {}  # In order of arrival.
         self._is_running = False
         self._refused: dict[Partition, None] = {}
         self._refused_retry_s = REFUSED_RETRY_FIRST_S
-        self._retry_s = RETRY_S  # It grows as long as the controller takes nothing.
+        self._retry_s = RETRY_S  # Grows while the controller accepts nothing.
 
     def submit(self, partition: Partition) -> None:
-        """The partition's followers have a pending change."""
+        """Queue a partition whose followers have a pending change."""
         self._waiting[partition] = None
         if not self._is_running and not self._supervisor.stopped:
             self._is_running = True
@@ -114,7 +114,7 @@ class IsrChanges:
                 yield key, _Proposal(partition, followers, followers.pending)
 
     async def _send(self, proposals: dict[_Key, _Proposal]) -> bool:
-        """False when something is to be sent again, after a while."""
+        """False if something must be sent again after a delay."""
         try:
             response = await self._alter(self._request(proposals))
             if response.error_code is not ErrorCode.none:
@@ -143,7 +143,7 @@ class IsrChanges:
         return not self._waiting
 
     def _is_taken(self, proposal: _Proposal, result: "AlteredPartition") -> bool:
-        """Also for one that nobody waits for any more."""
+        """Also True for a proposal that is no longer pending."""
         partition, followers, change = proposal
         leader = partition.leader
         if leader is None or not proposal.is_pending:
@@ -220,7 +220,7 @@ class IsrChanges:
         )
 
     def _epoch_of(self, followers: Followers, replica: int) -> int:
-        """-1, which is not checked, for a follower that has not fetched since this broker leads."""
+        """-1, which is not checked, for a follower that has not fetched from this leader yet."""
         if replica == self._node_id:
             return self._broker_epoch()
         return followers.get(replica).broker_epoch

@@ -1,17 +1,17 @@
-"""One partition on this broker: its log, who leads it, and how far it is committed.
+"""A partition on this broker: its log, its role, and its high watermark.
 
-    idle      no leader is known, or the one that there was is lost; as made
-    leader    takes records, serves followers and consumers, moves the high watermark
-    follower  copies the leader's log, and its high watermark; serves consumers that are near
+    idle      no leader is known, or the leadership was lost; the initial state
+    leader    accepts records, serves followers and consumers, advances the high watermark
+    follower  copies the leader's log and high watermark; serves consumers nearby
 
-The roles are `PartitionLeader` and `PartitionFollower`; here is what they share: the log, its
-readers, syncs, and who is told of news.
+The roles are `PartitionLeader` and `PartitionFollower`; this module has what they share: the log,
+its readers, syncs, and listeners.
 
 The high watermark is the offset below which everything is safe: on every in-sync replica and, with
-`flush.policy = ack`, on their disks. Consumers read up to it and `acks=all` waits for it, so no one
-sees or is promised a record that a failure could take back.
+`flush.policy = ack`, on their disks. Consumers read up to it and `acks=all` waits for it, so no
+client sees or is promised a record that a failure could take back.
 
-What changes the log comes from the event loop; threads read, sync and truncate it.
+The event loop changes the log; threads read, sync and truncate it.
 """
 
 import enum
@@ -36,11 +36,11 @@ READ_HINTS_MAX = 64
 
 
 class FlushPolicy(enum.Enum):
-    """When an append is synced to the disk."""
+    """When an append is synced to disk."""
 
-    ACK = "ack"  # Before it is acknowledged; one sync covers every append that waits.
+    ACK = "ack"  # Before it is acknowledged; one sync covers all waiting appends.
     INTERVAL = "interval"  # Every `flush.interval.ms`.
-    OS = "os"  # When the operating system likes.
+    OS = "os"  # Left to the operating system.
 
 
 class LogFlusher(Protocol):
@@ -48,7 +48,7 @@ class LogFlusher(Protocol):
         """Sync everything appended so far, then call back on the event loop."""
 
 
-# Hears of appends and changes of leadership (False) and of what is committed since (True).
+# Called with False on appends and leadership changes, with True on later commits.
 AppendedListener = Callable[[bool], None]
 
 
@@ -82,16 +82,16 @@ class Partition:
         self.log = log
         self.traffic = traffic or TopicTraffic()  # Shared by the partitions of a topic.
         self.is_internal = log.topic_partition.topic in INTERNAL_TOPICS
-        # Invariant: at most one of the two.
+        # Invariant: at most one of the two is set.
         self.leader: PartitionLeader | None = None
         self.follower: PartitionFollower | None = None
-        self.is_being_truncated = False  # Invariant: while a thread does it the role stays.
+        self.is_being_truncated = False  # Invariant: the role stays while a thread truncates.
         self.leader_epoch = -1
         self._flush_policy = flush_policy
         self._flusher = flusher
         self._flush_requested = False
         self._clean_at_ms = 0.0
-        # Both in the order of their coming.
+        # Both in order of arrival.
         self.fetch_waiters: dict[Callable[[], None], None] = {}
         self._appended_listeners: dict[AppendedListener, None] = {}
         self._read_hints: dict[int, ReadHint] = {}  # By the offset of the next read.
@@ -104,7 +104,7 @@ class Partition:
 
     @property
     def followers(self) -> Followers | None:
-        """None unless this leads and there are some."""
+        """None unless this broker leads and there are other replicas."""
         leader = self.leader
         return None if leader is None else leader.followers
 
@@ -114,7 +114,7 @@ class Partition:
         in_sync_replicas: tuple[int, ...],
         followers: Followers | None = None,
     ) -> None:
-        """Begin to lead, or lead on in a new epoch, or with another in-sync set."""
+        """Start to lead, or continue in a new epoch or with another ISR."""
         self.follower = None
         leader = self.leader
         if leader is None:
@@ -127,18 +127,18 @@ class Partition:
         leader.begin()
 
     def become_follower(self, leader_epoch: int) -> None:
-        """After `resign`, if it led: from here on the fetcher appends."""
+        """Call `resign` first if it led: from here on the fetcher appends."""
         assert self.leader is None
         if self.follower is None or leader_epoch > self.leader_epoch:
             self.follower = PartitionFollower(self)
         if leader_epoch > self.leader_epoch:
             self.leader_epoch = leader_epoch
-            # An epoch in which this broker led and wrote nothing is known to nobody else.
+            # If this broker led an epoch and wrote nothing, no other replica knows that epoch.
             self.log.leader_epochs.truncate_from_end(self.log.log_end_offset)
             self.wake_fetchers()
 
     def resign(self, error: ApiError) -> None:
-        """Stop leading: whoever waits here is sent elsewhere."""
+        """Stop leading and fail the waiters, so that they go elsewhere."""
         leader, self.leader = self.leader, None
         self.follower = None
         if leader is not None:
@@ -149,7 +149,7 @@ class Partition:
         self.tell_appended_listeners()
 
     def take_log(self, log: PartitionLog) -> None:
-        """Go on with another log that has everything, in another log directory."""
+        """Switch to another log with the same content, in another log directory."""
         leader = self.leader
         if leader is not None:
             self._count_growth(leader)
@@ -157,12 +157,12 @@ class Partition:
         if leader is not None:
             leader.on_new_log()
         self._read_hints.clear()
-        self._flush_requested = False  # A sync of the former log says nothing of this one.
+        self._flush_requested = False  # A sync of the former log does not cover this one.
         if leader is not None or log.flushed_offset < log.log_end_offset:
             self.request_flush()
 
     def led_growth(self) -> tuple[int, int]:
-        """The records and bytes that were appended since this broker leads; none if it does not."""
+        """The records and bytes appended since this broker leads; zero if it does not."""
         leader = self.leader
         return (0, 0) if leader is None else leader.growth()
 
@@ -172,13 +172,13 @@ class Partition:
         self.traffic.led_bytes += size
 
     def on_started_anew(self) -> None:
-        """The leader's log is empty, and begins elsewhere."""
+        """The leader's log was emptied and begins elsewhere."""
         self._read_hints.clear()
         if self.leader is not None:
             self.leader.on_started_anew()
 
     def validate_leader_epoch(self, expected: int) -> None:
-        """Compare with the epoch that a client believes in; -1 means that it does not know."""
+        """Check the epoch that a client expects; -1 means that it does not know."""
         if expected in (-1, self.leader_epoch):
             return
         if expected < self.leader_epoch:
@@ -186,7 +186,7 @@ class Partition:
         raise ApiError(ErrorCode.unknown_leader_epoch)
 
     def explain_refusal(self, header: BatchHeader, error: ApiError) -> tuple[ErrorCode, str]:
-        """What to tell the producer of a batch that was not appended."""
+        """The error for the producer of a batch that was not appended."""
         if header.base_sequence < 0:
             return error.code, error.message
         entry = self.log.producers.get(header.producer_id)
@@ -198,10 +198,10 @@ class Partition:
     def read(
         self, offset: int, size_max: int, *, committed_only: bool, cached_only: bool = False
     ) -> LogSlice | None:
-        """Whole batches from the one that holds `offset` on; None when there is nothing new.
+        """Whole batches from the one that contains `offset`; None if there is nothing new.
 
-        May be called from a thread that waits for the disk; with `cached_only` it does not wait
-        but raises NotCached.
+        May be called from a thread that waits for the disk; with `cached_only` it raises NotCached
+        instead of waiting.
         """
         log = self.log
         limit = log.high_watermark
@@ -221,7 +221,7 @@ class Partition:
         try:
             found = log.read(offset, size_max, limit, hint, cached_only=cached_only)
         except (ApiError, OSError, StorageError, CorruptLog) as error:
-            if self.log is not log:  # It has moved to another directory meanwhile.
+            if self.log is not log:  # It moved to another directory meanwhile.
                 return self._read(offset, size_max, limit, cached_only=cached_only)
             if isinstance(error, ApiError):
                 raise
@@ -231,9 +231,9 @@ class Partition:
         return found
 
     def divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
-        """Where the log of a follower, that ends like this, leaves this one; None if it does not.
+        """Where a follower's log that ends like this diverges from this one; None if it does not.
 
-        -1 stands for an epoch that is not known, as in an empty log.
+        -1 stands for an unknown epoch, as in an empty log.
         """
         if last_fetched_epoch < 0:
             return None
@@ -244,7 +244,7 @@ class Partition:
         return None
 
     def consumer_divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
-        """As `divergence`. ApiError(offset_out_of_range) where that cannot be said."""
+        """Like `divergence`; ApiError(offset_out_of_range) where it cannot be determined."""
         found = self.divergence(offset, last_fetched_epoch)
         if offset < self.log.log_start_offset or (found is not None and found.epoch < 0):
             raise ApiError(
@@ -257,7 +257,7 @@ class Partition:
     def read_to_end(
         self, offset: int, size_max: int, *, cached_only: bool = False
     ) -> LogSlice | None:
-        """As `read`, for a follower: committed or not."""
+        """Like `read`, for a follower: includes uncommitted records."""
         return self._read(offset, size_max, self.log.log_end_offset, cached_only=cached_only)
 
     def wait_for_data(self, waiter: Callable[[], None]) -> None:
@@ -267,7 +267,7 @@ class Partition:
         self.fetch_waiters.pop(waiter, None)
 
     def listen_to_appends(self, listener: AppendedListener) -> None:
-        """Until it is told otherwise, it hears of all that a follower might want to know."""
+        """Call the listener, until it is removed, for everything that may interest a follower."""
         self._appended_listeners[listener] = None
 
     def forget_listener(self, listener: AppendedListener) -> None:
@@ -289,7 +289,7 @@ class Partition:
             self.leader.fail_appends(error)
 
     def maybe_flush(self, now_ms: float) -> None:
-        """Sync what has waited for `flush.ms`, as far as calls of this can tell."""
+        """Sync data that has waited for `flush.ms`, to the precision of these calls."""
         log = self.log
         if log.flushed_offset == log.log_end_offset:
             self._clean_at_ms = now_ms
@@ -298,7 +298,7 @@ class Partition:
 
     @property
     def synced_first(self) -> bool:
-        """Whether an append must be on the disk before anyone is told or shown it."""
+        """Whether an append must be on disk before it is acknowledged or visible."""
         return self._flush_policy is FlushPolicy.ACK or self.log.config.flush_messages == 1
 
     def request_flush(self) -> None:
@@ -312,8 +312,8 @@ class Partition:
         if leader is None:
             return
         log = self.log
-        # Read once, and first: a checkpoint may sync more in its thread while this runs, of which
-        # those who wait would not hear.
+        # Read once, and first: a checkpoint may sync more in its thread while this runs, and the
+        # waiters for that would not be notified.
         flushed_offset = log.flushed_offset
         leader.flushed_waiters.advance(flushed_offset)
         leader.advance_high_watermark()

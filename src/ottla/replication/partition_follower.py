@@ -1,7 +1,7 @@
-"""A follower's role in a partition: copies the leader's log, and what the leader says of it.
+"""The follower role of a partition: copies the leader's log and state.
 
-The high watermark is the leader's, as far as the follower's own log goes. The role lasts for one
-leader epoch.
+The high watermark is the leader's, capped at the follower's log end. The role lasts for one leader
+epoch.
 """
 
 from typing import TYPE_CHECKING
@@ -20,9 +20,9 @@ class PartitionFollower:
         self.partition = partition
 
     def append(self, records: memoryview) -> None:
-        """Append what the leader has; the fetcher syncs it where that is asked.
+        """Append the leader's records; the fetcher syncs them if required.
 
-        CorruptBatch and ApiError leave the log as it was.
+        CorruptBatch and ApiError leave the log unchanged.
         """
         partition = self.partition
         log = partition.log
@@ -36,7 +36,7 @@ class PartitionFollower:
             partition.request_flush()
 
     def advance_high_watermark(self, offset: int) -> None:
-        """As far as the leader says and the own log goes."""
+        """Advance to the leader's value, capped at the log end."""
         partition = self.partition
         log = partition.log
         offset = min(offset, log.log_end_offset)
@@ -45,7 +45,7 @@ class PartitionFollower:
             partition.wake_fetchers()
 
     def advance_log_start(self, offset: int) -> None:
-        """What the leader has deleted is deleted here, too."""
+        """Delete what the leader has deleted."""
         log = self.partition.log
         if offset > log.log_start_offset:
             try:

@@ -1,8 +1,8 @@
-"""The leader's role in a partition: takes records, serves followers, moves the high watermark.
+"""The leader role of a partition: accepts records, serves followers, advances the high watermark.
 
-The high watermark moves as far as the leader's own log and its in-sync followers let it. The role
-lasts as long as this broker leads, over more than one leader epoch if nobody leads in between;
-whoever waits here when it ends is told so.
+The high watermark advances as far as the leader's own log and its in-sync followers allow. The role
+lasts as long as this broker leads, across leader epochs if no other broker leads in between; its
+waiters are notified when it ends.
 """
 
 from typing import TYPE_CHECKING
@@ -35,28 +35,28 @@ class PartitionLeader:
 
     def __init__(self, partition: "Partition") -> None:
         self.partition = partition
-        self.in_sync_replicas: tuple[int, ...] = ()  # What is committed.
+        self.in_sync_replicas: tuple[int, ...] = ()  # As committed by the controller.
         self.followers: Followers | None = None  # None if there are none.
         self.committed_waiters = OffsetWaiters()
         self.flushed_waiters = OffsetWaiters()
-        self.deleted_waiters = OffsetWaiters()  # For the low watermark.
-        self.sent_offsets: dict[int, int] = {}  # By follower: where the records began that it got.
-        # An offset, and bytes that were appended.
+        self.deleted_waiters = OffsetWaiters()  # Waiting for the low watermark.
+        self.sent_offsets: dict[int, int] = {}  # By follower: the first offset last sent to it.
+        # The log end offset and appended bytes at the start.
         self._led_since = (partition.log.log_end_offset, partition.log.appended_bytes)
 
     # The role.
 
     def begin(self) -> None:
-        """Lead, with a new epoch or in-sync set."""
+        """Lead in a new epoch or with a new ISR."""
         partition = self.partition
         flushed_offset = partition.log.flushed_offset
         self.advance_high_watermark()
         if flushed_offset < partition.log.log_end_offset:
-            self._on_appended()  # What was copied as a follower may not be synced yet.
+            self._on_appended()  # Records copied as a follower may not be synced yet.
         partition.tell_appended_listeners()
 
     def end(self, error: ApiError) -> None:
-        """Whoever waits here is sent elsewhere."""
+        """Fail the waiters, so that they go elsewhere."""
         self.followers = None
         self.sent_offsets.clear()
         self.fail_appends(error)
@@ -67,21 +67,21 @@ class PartitionLeader:
         self.flushed_waiters.fail(error)
 
     def growth(self) -> tuple[int, int]:
-        """The records and bytes that were appended since this broker leads.
+        """The records and bytes appended since this broker leads.
 
-        From any thread, which may see one of them a moment later than the other.
+        Callable from any thread, which may see one of them a moment later than the other.
         """
         log, since = self.partition.log, self._led_since
         return log.log_end_offset - since[0], log.appended_bytes - since[1]
 
     def on_new_log(self) -> None:
-        """The partition goes on with another log: what is counted begins anew."""
+        """The partition switched to another log: restart the counts."""
         log = self.partition.log
         self._led_since = (log.log_end_offset, log.appended_bytes)
         self.sent_offsets.clear()
 
     def on_started_anew(self) -> None:
-        """The log is empty, and begins elsewhere."""
+        """The log was emptied and begins elsewhere."""
         partition = self.partition
         log = partition.log
         self._led_since = (log.log_end_offset, log.appended_bytes)
@@ -93,9 +93,9 @@ class PartitionLeader:
     # Appending.
 
     def validate_in_sync_replicas(self) -> None:
-        """More than there are replicas cannot be asked for, whatever min.insync.replicas says.
+        """Require min.insync.replicas, but no more than there are replicas.
 
-        Those that a reassignment adds do not count: writes go on while they copy the log.
+        Replicas that a reassignment adds do not count: writes continue while they copy the log.
         """
         required = self.partition.log.config.min_insync_replicas
         count = len(self.in_sync_replicas)
@@ -123,7 +123,7 @@ class PartitionLeader:
     def append_control(self, batch: bytearray, *, transaction_version: int = 0) -> Appended:
         """Append a batch that ends a transaction here.
 
-        While records are imported no transaction has written here, so there is none to end.
+        No transaction writes here while records are imported, so then there is none to end.
         """
         partition = self.partition
         log = partition.log
@@ -143,9 +143,9 @@ class PartitionLeader:
         return appended
 
     def append_imported(self, records: memoryview, next_offset: int) -> Appended:
-        """Append batches of another cluster with their offsets, behind `next_offset`.
+        """Append batches of another cluster with their offsets, after `next_offset`.
 
-        CorruptBatch and ApiError leave the log as it was.
+        CorruptBatch and ApiError leave the log unchanged.
         """
         partition = self.partition
         log = partition.log
@@ -158,7 +158,7 @@ class PartitionLeader:
         return appended
 
     def acknowledged(self, appended: Appended, acks: int) -> bool:
-        """Whether a producer that asked for `acks` may be answered now."""
+        """Whether a producer that requested `acks` may be answered now."""
         partition = self.partition
         if acks == ACKS_ALL:
             return appended.last_offset < partition.log.high_watermark
@@ -179,15 +179,15 @@ class PartitionLeader:
                 return
         partition.request_flush()
 
-    # Followers, and what they let the leader say.
+    # Followers, and what they allow the leader to do.
 
     def on_asked(self, follower_id: int, offset: int) -> None:
-        """A follower asks again for what it got: perhaps it was damaged, or never arrived."""
+        """A follower asks again for what it was sent: it may have been damaged or lost."""
         if self.sent_offsets.pop(follower_id, None) == offset:
             self.partition.log.distrust(offset)
 
     def on_follower_fetch(self, fetch: FollowerFetch, now_ms: float) -> bool:
-        """A follower has all before its offset; True when it makes the in-sync set grow."""
+        """The follower has everything before its offset; True if that makes the ISR grow."""
         followers = self.followers
         if followers is None:
             raise ApiError(ErrorCode.unknown_leader_epoch, "there are no followers here (yet)")
@@ -197,13 +197,13 @@ class PartitionLeader:
         return changed
 
     def on_followers_changed(self) -> None:
-        """What waits for followers may be waiting no longer."""
+        """Re-evaluate everything that waits for followers."""
         self.advance_high_watermark()
         if self.deleted_waiters:
             self.deleted_waiters.advance(self.low_watermark)
 
     def advance_high_watermark(self) -> None:
-        """As far as the leader's own log and its followers let it."""
+        """As far as the leader's own log and its followers allow."""
         partition = self.partition
         log = partition.log
         safe = log.flushed_offset if partition.synced_first else log.log_end_offset
@@ -221,7 +221,7 @@ class PartitionLeader:
 
     @property
     def is_behind_its_epoch(self) -> bool:
-        """What others saw committed may be past the high watermark that a new leader has."""
+        """Whether records that others saw committed may be past a new leader's high watermark."""
         followers = self.followers
         return (
             followers is not None
@@ -230,12 +230,12 @@ class PartitionLeader:
 
     @property
     def low_watermark(self) -> int:
-        """What is before it is deleted on every replica that is alive."""
+        """Everything before it is deleted on every live replica."""
         start = self.partition.log.log_start_offset
         return start if self.followers is None else self.followers.low_watermark(start)
 
     def on_deleted(self, offset: int, waiter: Waiter) -> None:
-        """This log starts at `offset` now; tell when those of the followers do as well."""
+        """This log now starts at `offset`; call the waiter once the followers' logs do, too."""
         if self.low_watermark >= offset:
             waiter(None)
             return

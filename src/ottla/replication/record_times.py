@@ -1,4 +1,4 @@
-"""When records were written, as far as can be told without reading them."""
+"""When records were written, as far as is known without reading them."""
 
 from typing import Final
 
@@ -16,11 +16,10 @@ _UNREADABLE: Final = (ApiError, CorruptLog, StorageError, OSError)
 
 
 def first_unread_ms(partition: Partition, offset: int) -> int:
-    """The time of the first committed record from `offset` on, or NO_TIMESTAMP. May wait for the
-    disk.
+    """The time of the first committed record from `offset` on, or NO_TIMESTAMP.
 
-    It is that of the batch's first record, which is at most a linger older, or the append time
-    where the topic has that. Only the header of the batch is read.
+    May wait for the disk. It is the time of the batch's first record, which is at most a linger
+    older, or the append time if the topic uses that. Only the batch header is read.
     """
     log = partition.log
     try:

@@ -1,8 +1,8 @@
-"""Idempotent producers of which a batch was refused for a reason that passes.
+"""Idempotent producers with a batch that was refused for a temporary reason.
 
-A producer sends several batches at a time. Those behind the refused one leave a gap, and they are
-refused for the same reason. Were they told of the gap, librdkafka would begin a new epoch on all
-partitions, and send again what leaders of others have taken and not yet acknowledged.
+A producer sends several batches at a time. Those after the refused one leave a gap, and are refused
+for the same reason. If librdkafka were told of the gap, it would begin a new epoch on all
+partitions, and resend what other leaders have accepted but not yet acknowledged.
 """
 
 from typing import Final, NamedTuple
@@ -23,17 +23,17 @@ class _Refused(NamedTuple):
 
 
 class RefusedWrites:
-    """Of one partition."""
+    """Those of one partition."""
 
     __slots__ = ("_by_producer",)
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, _Refused] = {}  # The first of each that is missing.
+        self._by_producer: dict[int, _Refused] = {}  # The first missing batch of each producer.
 
     def explain(
         self, header: BatchHeader, next_sequence: int, error: ApiError
     ) -> tuple[ErrorCode, str]:
-        """What to say of a batch that is refused; `next_sequence` is what should come."""
+        """The error for a refused batch; `next_sequence` is the expected sequence."""
         if error.code in _PASSING and header.base_sequence == next_sequence:
             self._remember(header, error)
         elif error.code is ErrorCode.out_of_order_sequence_number:
@@ -45,6 +45,6 @@ class RefusedWrites:
     def _remember(self, header: BatchHeader, error: ApiError) -> None:
         if len(self._by_producer) >= PRODUCERS_MAX:
             self._by_producer.clear()
-        # Not the error itself, which refers to all that led to it.
+        # Not the error itself, which references everything that led to it.
         refused = _Refused(header.producer_epoch, header.base_sequence, error.code, error.message)
         self._by_producer[header.producer_id] = refused

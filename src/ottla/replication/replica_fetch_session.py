@@ -1,7 +1,7 @@
-"""The follower's half of an incremental fetch session (KIP-227).
+"""The follower's side of an incremental fetch session (KIP-227).
 
-The first request names all partitions; later ones name those whose position has changed and those
-that it no longer follows. The leader keeps the rest.
+The first request names all partitions; later ones name those with a new position and those no
+longer followed. The leader remembers the rest.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,13 +19,13 @@ Forgotten = list[tuple[UUID, list[int]]]
 
 
 class ReplicaFetchSession:
-    """What the leader has been told; `changed` and `forgotten` are what it is to be told next."""
+    """What the leader knows; `changed` and `forgotten` are what it will be told next."""
 
     def __init__(self) -> None:
-        self.id = 0  # 0 until the leader has opened it.
+        self.id = 0  # 0 until the leader opens the session.
         self.epoch = 0  # Of the next request.
         self._changed: dict[ReplicaFetchKey, None] = {}
-        self._known: set[ReplicaFetchKey] = set()  # Those that are in the session.
+        self._known: set[ReplicaFetchKey] = set()  # The partitions in the session.
         self._forgotten: dict[ReplicaFetchKey, None] = {}
 
     @property
@@ -37,7 +37,7 @@ class ReplicaFetchSession:
         return bool(self._changed or self._forgotten)
 
     def change(self, key: ReplicaFetchKey) -> None:
-        """Its position is new."""
+        """Its position has changed."""
         self._changed[key] = None
         self._forgotten.pop(key, None)
 
@@ -51,7 +51,7 @@ class ReplicaFetchSession:
         followed: Iterable[ReplicaFetchKey],
         position_of: Callable[[ReplicaFetchKey], ReplicaFetchPosition],
     ) -> tuple[Topics, Forgotten]:
-        """For the next request: all that is followed if the session is new, else what is news."""
+        """For the next request: everything followed if the session is new, else the changes."""
         keys = list(self._changed if self.is_open else followed)
         forgotten = list(self._forgotten) if self.is_open else []
         self._changed.clear()
@@ -70,13 +70,13 @@ class ReplicaFetchSession:
         self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def on_opened(self, session_id: int) -> None:
-        """The leader may refuse to keep a session (0): then every request names everything."""
+        """The leader may decline a session (0): then every request names everything."""
         self.id = session_id
         if not session_id:
             self.reset()
 
     def reset(self) -> None:
-        """The leader knows nothing any more."""
+        """The leader has forgotten everything."""
         self.id = self.epoch = 0
         self._known.clear()
         self._changed.clear()

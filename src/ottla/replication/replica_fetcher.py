@@ -1,13 +1,13 @@
-"""Fetches partitions from one leader as a replica: fetch, append, sync, fetch on from there.
+"""Fetches partitions from one leader as a replica: fetch, append, sync, fetch the next.
 
 A fetch offset tells the leader that everything before it is safe here, so with `flush.policy = ack`
-what was appended is synced before it is told. One sync of each log covers all that an answer
-brought. The loop appends; threads sync and truncate.
+appends are synced before they are reported. One sync of each log covers everything in a response.
+The loop appends; threads sync and truncate.
 
-A log that diverges from the leader's is truncated to where they part, by what the leader says of
-its epochs (KIP-101, KIP-279, KIP-595); one that the leader's does not reach begins anew where the
-leader's starts. A partition that cannot be fetched is left out for a while; the others go on.
-Whatever the leader says of an epoch that is over here is dropped, for the metadata brings the next.
+A log that diverges from the leader's is truncated to the point of divergence, by the leader's
+epochs (KIP-101, KIP-279, KIP-595); one that is out of the leader's range restarts where the
+leader's log starts. A partition that cannot be fetched is paused; the others continue. Responses
+for an epoch that has ended here are dropped, because the metadata brings the next.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ from ottla.storage.manager import LogManager
 logger = logging.getLogger(__name__)
 
 BACKOFF_FIRST_MS: Final = 20.0
-THROTTLED_MAX_MS: Final = 500.0  # Then it is looked whether the throttle is still the same.
+THROTTLED_MAX_MS: Final = 500.0  # Then the throttle is checked again.
 APPENDED_BYTES_MAX: Final = 1 << 20  # Appended in one turn of the loop.
 
 _OFFSET_BYTES: Final = 8
-_TRUNCATIONS_TOLD_MAX: Final = 5  # In one round; a failover can bring thousands.
+_TRUNCATIONS_TOLD_MAX: Final = 5  # In one round; a failover can cause thousands.
 
-# The leader has forgotten the session, which is then opened again.
+# The leader has forgotten the session, which must be opened again.
 _SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.fetch_session_id_not_found,
@@ -54,7 +54,7 @@ _SESSION_ERRORS: Final = frozenset(
     }
 )
 
-# Asks the leader; PeerUnreachable when there is no answer.
+# Sends to the leader; PeerUnreachable if there is no response.
 Exchange = Callable[[ReplicaFetchRequest], Awaitable[ReplicaFetchResponse]]
 
 
@@ -62,25 +62,25 @@ class FetcherSettings(NamedTuple):
     node_id: int
     wait_max_ms: int
     min_bytes: int
-    bytes_max: int  # Of one partition.
+    bytes_max: int  # Per partition.
     response_bytes_max: int
     backoff_max_ms: float
 
 
 class FetcherTools(NamedTuple):
-    """What all fetchers of a broker share."""
+    """Shared by all fetchers of a broker."""
 
     broker_epoch: Callable[[], int]
     logs: LogManager
     executor: Executor
     supervisor: Supervisor
     loop: asyncio.AbstractEventLoop
-    on_truncated: Callable[[Partition], None]  # It can change its role again.
+    on_truncated: Callable[[Partition], None]  # Its role can change again.
     throttle: ReplicationThrottle
 
 
 class _Replica:
-    """One partition in one leader epoch."""
+    """A partition in one leader epoch."""
 
     __slots__ = (
         "backoff_ms",
@@ -99,11 +99,11 @@ class _Replica:
         self.follower = partition.follower
         self.key = key
         self.leader_epoch = partition.leader_epoch
-        # Answers to earlier ones are not for it: of another epoch, or of an end truncated since.
+        # Responses to earlier requests are void: for another epoch, or for an end truncated since.
         self.since_request = since_request
         self.backoff_ms = BACKOFF_FIRST_MS
         self.is_reported = False  # Operators know that it has not been fetched for a while.
-        self.is_behind = False  # It lacks what is committed, as the leader has said.
+        self.is_behind = False  # It lacks committed records, according to the leader.
 
     @property
     def is_synced(self) -> bool:
@@ -121,7 +121,7 @@ class ReplicaFetcher:
         self._tools = tools
         self._summaries = LogSummaries(tools.loop, logger)
         self._replicas: dict[ReplicaFetchKey, _Replica] = {}
-        self._active: dict[ReplicaFetchKey, _Replica] = {}  # Those that are fetched now.
+        self._active: dict[ReplicaFetchKey, _Replica] = {}  # The replicas being fetched now.
         self._session = ReplicaFetchSession()
         self._requests_count = 0
         self._in_flight_count = 0
@@ -134,7 +134,7 @@ class ReplicaFetcher:
         return len(self._replicas)
 
     def follow(self, partition: Partition) -> None:
-        """From now on, or in a new epoch."""
+        """Start to follow, or continue in a new epoch."""
         self.unfollow(partition)
         key = key_of(partition)
         replica = self._replicas[key] = _Replica(partition, key, self._requests_count)
@@ -150,7 +150,7 @@ class ReplicaFetcher:
             self._session.forget(key)
 
     async def truncate(self, partition: Partition, offset: int) -> None:
-        """Drop what it has from `offset` on, and fetch it again."""
+        """Drop everything from `offset` on, and fetch it again."""
         replica = self._replicas.get(key_of(partition))
         if replica is not None and not partition.is_being_truncated:
             self._pass_over(replica)
@@ -171,7 +171,7 @@ class ReplicaFetcher:
                 self._backoff_ms = min(self._backoff_ms * 2, self._settings.backoff_max_ms)
 
     async def _fetch(self) -> bool:
-        """One request; False when the leader is not to be asked again at once."""
+        """One request; False if the leader should not be asked again at once."""
         session = self._session
         number, request = self._next_request()
         self._in_flight_count += 1
@@ -193,7 +193,7 @@ class ReplicaFetcher:
         return True
 
     def _reset(self, session: ReplicaFetchSession) -> None:
-        """Unless another request that failed has done it."""
+        """Does nothing if another failed request already did it."""
         if session is self._session:
             self._session = ReplicaFetchSession()
 
@@ -238,7 +238,7 @@ class ReplicaFetcher:
                 if replica is None or replica.since_request >= number:
                     continue
                 if data.error_code == ErrorCode.offset_out_of_range:
-                    self._pass_over(replica)  # At once: another answer may say the same.
+                    self._pass_over(replica)  # At once: another response may say the same.
                     beginnings[replica] = data.log_start_offset
                 elif data.error_code:
                     self._leave_out(replica, ErrorCode(data.error_code).name)
@@ -261,7 +261,7 @@ class ReplicaFetcher:
             await self._truncate_logs(beginnings, self._tools.logs.start_anew)
 
     def _append(self, replica: _Replica, data: ReplicaFetchData) -> bool:
-        """Whether the leader is to be told of a new end, or a new start."""
+        """Whether the leader must be told of a new end or start offset."""
         partition, follower = replica.partition, replica.follower
         records = data.records
         start = partition.log.log_start_offset
@@ -284,7 +284,7 @@ class ReplicaFetcher:
         return bool(records) or partition.log.log_start_offset != start
 
     async def _sync(self, fetched: Iterable[_Replica]) -> None:
-        """Sync what these have; then the leader may be told of it."""
+        """Sync these replicas; then the leader may be told."""
         logs = {replica: replica.partition.log for replica in fetched}
         unsynced = [replica for replica in fetched if not replica.is_synced]
         if unsynced:
@@ -307,16 +307,16 @@ class ReplicaFetcher:
             if replica.is_synced:
                 self._activate(replica)
             elif replica.partition.log is not log:
-                self._take_up_again(replica)  # It has moved to another directory meanwhile.
+                self._take_up_again(replica)  # It moved to another directory meanwhile.
 
     async def _truncate_logs(
         self,
         truncations: Mapping[_Replica, int],
         work: Callable[[Mapping[TopicPartition, int]], None],
     ) -> None:
-        """In a thread, which nothing ends once it has begun; meanwhile no role changes.
+        """Truncate in a thread, which nothing interrupts; meanwhile no role changes.
 
-        Roles may have changed before, while others were synced: a leader's log is never truncated.
+        Roles may have changed earlier, during a sync: a leader's log is never truncated.
         """
         truncations = {
             replica: offset
@@ -337,7 +337,7 @@ class ReplicaFetcher:
         await done
 
     def _report_truncations(self, truncations: Mapping[_Replica, int]) -> None:
-        """Each that loses what was committed, and a few of those that any new leader brings."""
+        """Log each truncation that loses committed records, and a few of the usual ones."""
         usual_count = 0
         for replica, offset in truncations.items():
             log = replica.partition.log
@@ -386,12 +386,12 @@ class ReplicaFetcher:
             done.set_result(None)
 
     def _activate(self, replica: _Replica) -> None:
-        """Its position is told with the next request, which goes out at once.
+        """Send its position with the next request, which goes out at once.
 
-        Unless the throttle is to be waited for.
+        If the throttle applies, it waits first.
         """
         if replica.partition.is_being_truncated:
-            return  # `_on_truncated` comes back here.
+            return  # `_on_truncated` continues here.
         throttle = self._tools.throttle
         if replica.is_behind and throttle.counts_as_follower(replica.partition):
             wait_ms = throttle.follower.wait_ms
@@ -406,7 +406,7 @@ class ReplicaFetcher:
             self._tools.loop.call_soon(self._interrupt)
 
     def _interrupt(self) -> None:
-        """The leader answers the request that waits when it gets another one."""
+        """Another request makes the leader answer the waiting one."""
         self._is_interrupting = False
         supervisor = self._tools.supervisor
         if self._in_flight_count and self._session.has_news and not supervisor.stopped:
@@ -432,7 +432,7 @@ class ReplicaFetcher:
         self._tools.loop.call_later(wait_ms / 1000, self._take_up_again, replica)
 
     def _pass_over(self, replica: _Replica) -> None:
-        """It is not asked for, nor is its position told, until it is activated again."""
+        """Neither request it nor send its position until it is activated again."""
         self._active.pop(replica.key, None)
         self._session.forget(replica.key)
 
@@ -452,15 +452,15 @@ def key_of(partition: Partition) -> ReplicaFetchKey:
 
 
 def truncation_offset(log: PartitionLog, diverging: EpochEndOffset) -> int:
-    """Where to truncate a log whose leader ends this epoch, the latest one that both may have."""
+    """The offset to truncate to, given the leader's end of the latest epoch that both may have."""
     epoch, end_offset = log.leader_epochs.end_offset_for(diverging.epoch, log.log_end_offset)
     if epoch == diverging.epoch:
         return min(end_offset, diverging.end_offset)
     if epoch < 0:
         return min(diverging.end_offset, log.log_end_offset)
-    return end_offset  # Of an older epoch, of which the leader is asked next.
+    return end_offset  # Of an older epoch, which is what the leader is asked about next.
 
 
 def _is_stale(records: memoryview, log: PartitionLog) -> bool:
-    """Sent again because the leader did not know yet that they are here."""
+    """Whether they were sent again because the leader did not know yet that they are here."""
     return int.from_bytes(records[:_OFFSET_BYTES], "big") < log.log_end_offset

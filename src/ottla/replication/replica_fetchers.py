@@ -1,6 +1,6 @@
-"""Which partition is fetched from which leader: one fetcher for each broker that leads something.
+"""Assigns each partition to a fetcher, one per leader.
 
-A follower and a leader have one connection for this, and one request on it at a time, for all the
+A follower and a leader share one connection for this, with one request in flight at a time, for all
 partitions between them.
 """
 
@@ -31,7 +31,7 @@ class ReplicaFetchers:
         settings: FetcherSettings,
         tools: FetcherTools,
     ) -> None:
-        """`timeout_ms` is how long a leader may take past the time that it may wait."""
+        """`timeout_ms` is how long a leader may take beyond the time that it may wait."""
         self._peers = peers
         self._address_of = address_of
         self._timeout_ms = timeout_ms + settings.wait_max_ms
@@ -41,7 +41,7 @@ class ReplicaFetchers:
         self._by_partition: dict[Partition, ReplicaFetcher] = {}
 
     def follow(self, partition: Partition, leader_id: int) -> None:
-        """From now on, or in a new leader epoch."""
+        """Start to follow, or continue in a new leader epoch."""
         if self._tools.supervisor.stopped:
             return
         fetcher = self._by_partition.get(partition)
@@ -54,7 +54,7 @@ class ReplicaFetchers:
         fetcher.follow(partition)
 
     async def truncate(self, partition: Partition, offset: int) -> None:
-        """If it is followed: drop what it has from `offset` on, and fetch it again."""
+        """If it is followed: drop everything from `offset` on, and fetch it again."""
         fetcher = self._by_partition.get(partition)
         if fetcher is not None:
             await fetcher.truncate(partition, offset)
@@ -69,7 +69,7 @@ class ReplicaFetchers:
             fetcher.close()
             address = self._address_of(fetcher.leader_id)
             if address is not None:
-                # Its last request may wait there; the next one would wait behind it.
+                # Its last request may be waiting there, and the next one would wait behind it.
                 self._peers.drop(address, PURPOSE, "leads nothing that is followed")
 
     def _new_fetcher(self, leader_id: int) -> ReplicaFetcher:

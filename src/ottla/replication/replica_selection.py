@@ -1,4 +1,4 @@
-"""From which replica a consumer reads best (KIP-392)."""
+"""Chooses the replica from which a consumer should read (KIP-392)."""
 
 from ottla.controller.image import MetadataImage
 from ottla.replication.partition import Partition
@@ -9,9 +9,9 @@ LEADER = -1  # Stay with the leader.
 def nearest_replica(
     image: MetadataImage, node_id: int, partition: Partition, offset: int, rack: str
 ) -> int:
-    """Of the leader and the in-sync followers that have the offset, one in the consumer's rack.
+    """The leader or an in-sync follower that has the offset and is in the consumer's rack.
 
-    The leader comes first, then whoever has most of the log. LEADER when no one is in that rack.
+    Prefers the leader, then the follower with most of the log. LEADER if none is in that rack.
     """
     leader = partition.leader
     followers = None if leader is None else leader.followers

@@ -1,11 +1,11 @@
-"""How fast partitions may be copied by followers that are not in sync (KIP-73).
+"""Limits how fast followers that are not in sync may copy partitions (KIP-73).
 
-A broker has one rate for what it sends as a leader and one for what it takes as a follower. Both
-count only the replicas that their topics name as throttled, and a replica that is in sync is never
-held up: its producers would wait for it.
+A broker has one rate for what it sends as a leader and one for what it receives as a follower. Both
+count only the replicas that their topics list as throttled, and an in-sync replica is never
+throttled: its producers would wait for it.
 
-A quota is a bucket of tokens that holds what flows in a second. What is larger than the rest of the
-bucket goes through as a whole and is paid back by waiting.
+A quota is a token bucket that holds one second's worth. Anything larger than the rest of the bucket
+passes in full and is paid back by waiting.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _BUCKET_MS: Final = 1000.0
 
 
 def is_listed(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
-    """Whether a topic's list of throttled replicas has this one."""
+    """Whether a topic's list of throttled replicas contains this one."""
     return bool(replicas) and (f"{partition}:{broker_id}" in replicas or EVERY_REPLICA in replicas)
 
 
 class ReplicationQuota:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._rate = float(LONG_MAX)  # Bytes in a second.
+        self._rate = float(LONG_MAX)  # Bytes per second.
         self._tokens = self._rate
         self._filled_at_ms = clock.monotonic_ms()
 
@@ -39,7 +39,7 @@ class ReplicationQuota:
 
     @property
     def wait_ms(self) -> float:
-        """How long until something may be copied; 0 for now."""
+        """How long until something may be copied; 0 means now."""
         self._fill()
         return 0.0 if self._tokens > 0 else (1 - self._tokens) / self._rate * 1000
 
@@ -56,7 +56,7 @@ class ReplicationQuota:
 
 
 class ReplicationThrottle:
-    """The quotas of a broker, and what they count."""
+    """The quotas of a broker, and what counts against them."""
 
     def __init__(self, broker_id: int, clock: Clock) -> None:
         self.leader = ReplicationQuota(clock)
@@ -65,7 +65,7 @@ class ReplicationThrottle:
         self._broker_id = broker_id
 
     def counts_as_leader(self, partition: Partition, follower_id: int) -> bool:
-        """What this follower, which is not in sync, gets of a partition that is led here."""
+        """Whether the quota covers what this follower gets: it is listed and not in sync."""
         log = partition.log
         listed = log.config.leader_replication_throttled_replicas
         return (

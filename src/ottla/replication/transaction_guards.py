@@ -1,13 +1,13 @@
-"""What the transaction coordinator of another broker has said of a partition, while it holds.
+"""Answers of a remote transaction coordinator about a partition, while they hold.
 
-Between the coordinator's answer, that a producer's transaction is open, and the append that it
-allows, the marker that ends the transaction may come. What is appended behind it would stay open
-for good; so the marker voids the answer. A guard is taken before the coordinator is asked.
+Between the coordinator's answer that a producer's transaction is open and the append that it
+allows, the marker that ends the transaction may arrive. A later append would stay open forever; so
+the marker voids the answer. A guard is taken before the coordinator is asked.
 """
 
 
 class Guard:
-    """For one write of one producer."""
+    """Guards one write of one producer."""
 
     __slots__ = ("_is_void", "_producer_id", "_voiding_epoch", "is_led_elsewhere")
 
@@ -15,7 +15,7 @@ class Guard:
         self._producer_id = producer_id
         self._voiding_epoch = voiding_epoch
         self._is_void = False
-        self.is_led_elsewhere = False  # Or was: nothing is known of the transaction.
+        self.is_led_elsewhere = False  # Or was: nothing is known about the transaction.
 
     @property
     def holds(self) -> bool:
@@ -40,10 +40,10 @@ class TransactionGuards:
         return bool(self._guards)
 
     def take(self, producer_id: int, voiding_epoch: int) -> Guard:
-        """Markers of this epoch of the producer, and of later ones, void it.
+        """Voided by markers of the producer with this epoch or a later one.
 
-        While every end raises the epoch (KIP-890), a marker of the producer's own epoch is that of
-        the transaction before, which the coordinator may have waited for.
+        While every end raises the epoch (KIP-890), a marker with the producer's own epoch belongs
+        to the previous transaction, which the coordinator may have waited for.
         """
         guard = Guard(producer_id, voiding_epoch)
         self._guards.append(guard)
@@ -60,7 +60,7 @@ class TransactionGuards:
                 self._guards.remove(guard)
 
     def void_all(self) -> None:
-        """Another broker leads; whatever comes there is not seen here."""
+        """Another broker leads, and its markers are not seen here."""
         for guard in self._guards:
             guard.is_led_elsewhere = True
         self._guards.clear()

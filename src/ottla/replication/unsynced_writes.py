@@ -1,7 +1,7 @@
-"""Writes without an acknowledgement (acks=0) that no reader sees before the disk has them.
+"""Unacknowledged writes (acks=0) that no reader sees before they are on disk.
 
-The producer hears nothing of them. What comes next on its connection, other than writes, waits
-until they can be seen, as it would behind writes that are answered.
+The producer gets no response. What follows on its connection, other than writes, waits until they
+are visible, as it would behind answered writes.
 """
 
 from functools import partial
@@ -10,18 +10,18 @@ from ottla.network.answers import Reply
 from ottla.protocol.errors import ApiError
 from ottla.replication.partition_leader import PartitionLeader
 
-Unsynced = tuple[PartitionLeader, int]  # And the offset behind the write.
+Unsynced = tuple[PartitionLeader, int]  # With the offset after the write.
 
 
 class UnsyncedWrites:
-    """Skips `reply` when all that was added is synced, or cannot be. Writes are added to it as long
-    as its reply is the newest; so a stream of them costs one waiter for each sync."""
+    """Skips `reply` once all added writes are synced, or cannot be. Writes are added while its
+    reply is the newest; so a stream of them costs one waiter per sync."""
 
     __slots__ = ("_ends", "reply")
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
-        self._ends: dict[PartitionLeader, int] = {}  # The offsets behind the last writes.
+        self._ends: dict[PartitionLeader, int] = {}  # The offsets after the last writes.
 
     def add_all(self, writes: list[Unsynced]) -> None:
         for leader, end_offset in writes:

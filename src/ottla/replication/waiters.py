@@ -9,24 +9,24 @@ Waiter = Callable[[ApiError | None], None]  # Called once: with None when the of
 
 
 class OffsetWaiters:
-    """Waiters in the order of their offsets, as appends make them."""
+    """Waiters sorted by offset, in the order of appends."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[int, Waiter]] = deque()  # Invariant: offsets do not fall.
+        self._waiting: deque[tuple[int, Waiter]] = deque()  # Invariant: offsets never decrease.
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, offset: int, waiter: Waiter) -> None:
-        """A retry that waits for an older offset queues behind the newest: safe, a little late."""
+        """A retry that waits for an older offset queues behind the newest: safe, slightly late."""
         if self._waiting and self._waiting[-1][0] > offset:
             offset = self._waiting[-1][0]
         self._waiting.append((offset, waiter))
 
     def advance(self, offset: int) -> None:
-        """Release everyone who waits for `offset` or less."""
+        """Release all waiters for `offset` or less."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= offset:
             waiting.popleft()[1](None)

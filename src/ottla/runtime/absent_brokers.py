@@ -1,15 +1,15 @@
-"""Calls on brokers that are gone, so that one that comes up without its disk hears whose it is.
+"""Calls absent brokers, so that one that restarts without its disk learns which cluster it is in.
 
-A node that begins a cluster listens for members of another one first, for less than half a second
+A node that begins a cluster first listens for members of another one, for less than half a second
 on loopback (`node.beginning`); so these calls are more frequent than that, without the back-off of
-other connections. They come from the controller, or from every node while there is none, at each
-broker that is registered and sends no heartbeats. There is at most one attempt at a time, and one
-that fails leaves nothing behind.
+other connections. The controller, or every node while there is none, calls each registered broker
+that sends no heartbeats. There is at most one attempt at a time, and a failed one leaves nothing
+behind.
 
-A broker that answers is there, and is called less and less often on the same connection, to see
+A broker that answers is there, and is called less and less often on the same connection, to check
 that it still is. When that connection ends, its process may have ended: it is called at once.
 
-The call is a pre-vote of epoch 0. A node of this cluster refuses it, and nothing changes there.
+The call is a pre-vote with epoch 0, which a node of this cluster rejects without any effect.
 """
 
 import asyncio
@@ -31,23 +31,23 @@ logger = logging.getLogger(__name__)
 
 CALL_INTERVAL_S: Final = 0.08
 ANSWERED_INTERVAL_MAX_S: Final = 1.0
-_LOOK_INTERVAL_S: Final = 0.25  # While nobody is absent.
-_ALONE_INTERVAL_S: Final = 1.0  # While there is nobody to miss.
+_LOOK_INTERVAL_S: Final = 0.25  # While no broker is absent.
+_ALONE_INTERVAL_S: Final = 1.0  # While there are no other brokers.
 _JITTER: Final = 0.25
 _TIMEOUT_MS: Final = 500
 _PURPOSE: Final = "absent brokers"
 
 
 class _Answering(NamedTuple):
-    """A broker that has answered its last call."""
+    """A broker that answered its last call."""
 
     address: Address
     interval_s: float
-    due_s: float  # When it is called again, by the loop's clock.
+    due_s: float  # When it is next called, by the loop's clock.
 
 
 class AbsentBrokers:
-    """`connected` are the brokers whose heartbeats come here."""
+    """`connected` contains the brokers whose heartbeats arrive here."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class AbsentBrokers:
         self._peers = peers
         self._supervisor = supervisor
         self._random = random
-        self._called: set[int] = set()  # Those that have not answered yet.
+        self._called: set[int] = set()  # They have not answered yet.
         self._answering: dict[int, _Answering] = {}
-        self._strangers: set[Address] = set()  # Where nodes of another cluster answered.
+        self._strangers: set[Address] = set()  # Addresses where nodes of another cluster answered.
 
     async def watch(self, leadership: Leadership) -> None:
-        """For as long as the node runs."""
+        """Runs for as long as the node."""
         while True:
             if leadership.leader_id is not None and not leadership.is_here:
                 self._hang_up(set())
@@ -96,7 +96,7 @@ class AbsentBrokers:
         return {broker_id for broker_id in others if broker_id not in connected}
 
     def _hang_up(self, absent: set[int]) -> None:
-        """On those that are absent no longer."""
+        """Close the connections to brokers that are no longer absent."""
         for broker_id in self._answering.keys() - absent:
             address = self._answering.pop(broker_id).address
             self._peers.drop(address, _PURPOSE, "is not needed any more")

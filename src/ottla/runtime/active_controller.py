@@ -1,8 +1,8 @@
-"""The controller's machine, while this node leads the quorum.
+"""The controller machine, while this node leads the quorum.
 
-It is made when the first record of the node's epoch is committed and this node's image has all
-before it. It is dropped when the node stops leading; what waits for an answer then gets
-NOT_CONTROLLER, and whoever asked looks for the new leader.
+It is created once the first record of the node's epoch is committed and this node's image has
+everything before it. It is dropped when the node stops leading; waiting calls then fail with
+NOT_CONTROLLER, and the callers look for the new leader.
 """
 
 from asyncio import Future, Task
@@ -22,7 +22,7 @@ NewRuntime = Callable[[RaftCommitLog], MachineRuntime[ControllerMachine]]
 
 
 class ActiveController:
-    """It belongs to the loop's thread."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -41,13 +41,13 @@ class ActiveController:
         self._log: RaftCommitLog | None = None
         self._runtime: MachineRuntime[ControllerMachine] | None = None
         self._loading: Task[None] | None = None
-        # Done when there may be another leader, or the machine is loaded; then there is a new one.
+        # Done when there may be another leader or the machine is loaded; then it is replaced.
         self.changed: Future[None] = supervisor.loop.create_future()
         applier.listen(self._on_applied)
 
     @property
     def runtime(self) -> MachineRuntime[ControllerMachine] | None:
-        """None while another node is the controller, or nobody."""
+        """None while another node, or none, is the controller."""
         return None if self._loading is not None else self._runtime
 
     def on_role_change(self, change: RoleChange) -> None:

@@ -1,5 +1,5 @@
-"""How long to wait before trying again: twice as long after each failure, and never quite the same,
-so that nodes that failed together do not come back together."""
+"""Retry delays: doubled after each failure, with jitter, so that nodes that failed together do not
+return together."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ _DOUBLINGS_MAX = 16
 
 
 class Backoff:
-    """From `first_s` to `longest_s`; each delay is between half and all of what it would be."""
+    """From `first_s` to `longest_s`; each delay is reduced by a random part of up to a half."""
 
     def __init__(self, first_s: float, longest_s: float, random: Random) -> None:
         self._first_s = first_s
@@ -16,11 +16,11 @@ class Backoff:
         self._failures_count = 0
 
     def next_s(self) -> float:
-        """After one more failure."""
+        """Call after each failure."""
         delay_s = min(self._first_s * (1 << self._failures_count), self._longest_s)
         self._failures_count = min(self._failures_count + 1, _DOUBLINGS_MAX)
         return delay_s * (1 + self._random.random()) / 2
 
     def reset(self) -> None:
-        """After a success."""
+        """Call after a success."""
         self._failures_count = 0

@@ -1,7 +1,7 @@
-"""Notices when the connection ends by which a broker sends its heartbeats to this controller.
+"""Notices when the connection that carries a broker's heartbeats to this controller ends.
 
-A process that died is gone at once, and others should not wait for its session to run out. The
-connection may also have broken for another reason; then the next heartbeat comes by a new one.
+A dead process is gone at once, and others should not wait for its session to expire. The connection
+may also have broken for another reason; then the next heartbeat arrives on a new one.
 """
 
 from collections.abc import Callable, Container
@@ -12,21 +12,21 @@ from ottla.runtime.machine_runtime import MachineRuntime
 
 
 class BrokerConnections:
-    """`runtime` gives None while another node is the controller."""
+    """`runtime` returns None while another node is the controller."""
 
     def __init__(
         self,
         runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
         look_at: Callable[[int], None],
     ) -> None:
-        """`look_at` finds out whether a broker's process has ended."""
+        """`look_at` checks whether a broker's process has ended."""
         self._runtime = runtime
         self._look_at = look_at
-        self._sessions: dict[int, Session] = {}  # The newest of each broker.
+        self._sessions: dict[int, Session] = {}  # The newest session of each broker.
 
     @property
     def broker_ids(self) -> Container[int]:
-        """Whose connections are open."""
+        """The brokers with open connections."""
         return self._sessions.keys()
 
     def on_heartbeat(self, broker_id: int, session: Session) -> None:

@@ -1,7 +1,7 @@
-"""What other nodes say of whose this node's id and address are.
+"""Claims of other nodes to this node's id and address.
 
-The members of a cluster go on calling a node that is gone, with the cluster's id and the node's. If
-a node comes up there without its disk and begins another cluster, that is how it learns of it.
+The members of a cluster keep calling a node that is gone, with the cluster id and the node id. A
+node that restarts there without its disk and begins another cluster learns of it from these calls.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class Claim(NamedTuple):
     """A member of another cluster takes this node for one of its own."""
 
     cluster_id: str
-    member_id: int  # Who said so.
+    member_id: int  # The sender.
 
 
 def claim_in(request: Request, node_id: int, cluster_id: str | None) -> Claim | None:

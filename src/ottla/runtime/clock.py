@@ -1,4 +1,4 @@
-"""Time as a seam: the real clock, and one that moves only when it is told."""
+"""The time seam: the real clock, and one that is advanced by hand."""
 
 import time
 from typing import Protocol
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """For tests: both times advance together, by hand."""
+    """For tests: both times are advanced together, by hand."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

@@ -1,7 +1,7 @@
-"""The log behind a machine: what was appended becomes committed later, or never.
+"""The log behind a machine: what is appended is committed later, or never.
 
-Offsets at or past `committed_offset` may be lost; those below it never are. A log tells its
-listener, on the event loop, when that offset has moved and when it failed.
+Offsets at or past `committed_offset` may be lost; those below it never are. A log notifies its
+listener, on the event loop, when that offset has advanced and when the log failed.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -20,19 +20,19 @@ class CommitLog(Protocol):
 
     @property
     def next_offset(self) -> int:
-        """Of the next record that is appended."""
+        """The offset of the next appended record."""
 
     @property
     def committed_offset(self) -> int: ...
 
     def load(self) -> AsyncIterator[Sequence[StoredBatch]]:
-        """What the machine is to replay, in portions that are replayed in one go."""
+        """The batches to replay, in portions; each portion is replayed without interruption."""
 
     def listen(self, listener: Listener) -> None:
-        """Before `load`; there is one listener."""
+        """Call before `load`; there is only one listener."""
 
     def append(self, batch: bytearray) -> None:
-        """Append a batch that `machine_batches` built, whole or not at all.
+        """Append a batch that `machine_batches` built, all or nothing.
 
         Raises ApiError or StorageError.
         """

@@ -1,9 +1,9 @@
-"""The controller as any node calls it: here if this node leads the quorum, else by an Envelope.
+"""Calls the controller from any node: directly on the quorum leader, otherwise in an Envelope.
 
-What can be called is listed in `controller.operations`. A call looks for the leader until one
-answers or the call's time has passed. When another node leads before the answer has come, it is
-asked instead; whether the first one acted is then unknown, as it is for any client whose connection
-breaks. What came in an Envelope is never forwarded again.
+`controller.operations` lists what can be called. A call looks for the leader until one answers or
+the call times out. If another node becomes leader before the response arrives, it is asked instead;
+whether the first one acted is then unknown, as for any client whose connection breaks. A request
+that arrived in an Envelope is never forwarded again.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _PURPOSE: Final = "controller"
 _ENVELOPE_KEY: Final = 58
 _SIZE_BYTES: Final = 4
 
-# Told what came of a client's request: a response, or the error that refused all of it.
+# Receives the outcome of a client's request: a response, or the error that rejected all of it.
 OnCalled = Callable[[Caller, Any, Any, ApiError | None], None]
 
 _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
 
 
 class Controller:
-    """`runtime` gives None while another node is the controller."""
+    """`runtime` returns None while another node is the controller."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Controller:
     async def call(
         self, request: Any, *, caller: Caller | None = None, timeout_ms: float | None = None
     ) -> Any:
-        """The newest response entity for the newest request entity, once what it says is committed
-        and in this node's image. ApiError when all of the request is refused. `caller` is the
-        client whose request it is; None for a node that asks for itself."""
+        """Return the newest response entity for the newest request entity, once its effects are
+        committed and in this node's image. ApiError if the whole request is rejected. `caller` is
+        the client that made the request; None for the node itself."""
         if caller is not None and caller.is_forwarded:
             return await self.call_here(request, caller)
         on_called = self.on_called
@@ -90,8 +90,8 @@ class Controller:
             except ApiError as error:
                 if error.code not in _NOT_LEADER:
                     raise
-                refusal = error.with_traceback(None)  # Which has this frame.
-            except PeerSilent:  # For what was left of the time.
+                refusal = error.with_traceback(None)  # The traceback references this frame.
+            except PeerSilent:  # Silent for the remaining time.
                 message = f"the controller did not answer within {timeout_ms:.0f} ms"
                 refusal = ApiError(ErrorCode.request_timed_out, message)
             except PeerUnreachable as error:
@@ -106,7 +106,7 @@ class Controller:
             backoff_ms = min(2 * backoff_ms, _BACKOFF_MS_MAX)
 
     async def call_here(self, request: Any, caller: Caller | None = None) -> Any:
-        """As `call`, if this node is the controller; ApiError NOT_CONTROLLER if it is not."""
+        """Like `call`, if this node is the controller; otherwise ApiError NOT_CONTROLLER."""
         if request.__api_key__ in QUORUM_KEYS:
             return await self._quorum.call(request)
         method = OPERATIONS[request.__api_key__].method
@@ -141,7 +141,7 @@ class Controller:
             envelope = sending.result()
         finally:
             sending.cancel()
-            del sending, either  # The task holds an exception whose traceback has this frame.
+            del sending, either  # The task's exception has a traceback with this frame.
         response = _unpack(request, envelope)
         if request.__api_key__ not in INTERNAL_KEYS:
             await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())

@@ -1,7 +1,7 @@
-"""Tells operators what the controller does with brokers and partitions, and why.
+"""Reports to operators what the controller does with brokers and partitions, and why.
 
-Only the active controller does, when the change is committed. The cause comes with the operation's
-result; what changed is seen by comparing its records with the state before them.
+Only the active controller reports, once the change is committed. The cause comes with the
+operation's result; the changes follow from comparing its records with the state before them.
 """
 
 import logging
@@ -30,7 +30,7 @@ _LEADER: Final = "new leader"
 
 
 class _Change(NamedTuple):
-    """Of a partition: see `LogSummaries.note_partition`."""
+    """A change of a partition: see `LogSummaries.note_partition`."""
 
     what: str
     detail: str
@@ -43,7 +43,7 @@ class ControllerReports:
         self._summaries = LogSummaries(loop, logger)
 
     def observe(self, machine: ControllerMachine, result: Result[Any]) -> Result[Any]:
-        """Before the records are replayed; the same result, which says so when it is committed."""
+        """Call before the records are replayed; the result returned reports once committed."""
         level = _broker_level(machine.image, result.records)
         changes = list(_partition_changes(machine.image, result.records))
         if level is None and not changes:
@@ -62,7 +62,7 @@ class ControllerReports:
 
 
 def _broker_level(image: MetadataImage, records: tuple[object, ...]) -> int | None:
-    """None when the records are about no broker."""
+    """None if the records concern no broker."""
     levels = []
     for record in records:
         if isinstance(record, BrokerRegistrationChangeRecord):
@@ -75,7 +75,7 @@ def _broker_level(image: MetadataImage, records: tuple[object, ...]) -> int | No
 
 
 def _partition_changes(image: MetadataImage, records: tuple[object, ...]) -> Iterator[_Change]:
-    """A broker that has just registered leads again as soon as it has read the metadata."""
+    """A broker that has just registered leads again once it has read the metadata."""
     is_restart = any(isinstance(record, RegisterBrokerRecord) for record in records)
     leaderless_level = logging.INFO if is_restart else logging.WARNING
     for record in records:

@@ -1,8 +1,8 @@
-"""Finds brokers whose process has ended, so that nobody waits for their sessions to do so.
+"""Finds brokers whose process has ended, so that no one waits for their sessions to expire.
 
-The controller looks when the connection of a broker's heartbeats ends, and at all brokers when it
-begins: the one that it follows may have died with its node. A broker whose address refuses
-connections has ended; from any other silence nothing follows, and its session decides.
+The controller checks a broker when its heartbeat connection ends, and all brokers when it becomes
+the controller: its predecessor may have died along with its node. A broker whose address refuses
+connections has ended; other silence proves nothing, and the broker's session decides.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from ottla.runtime.supervisor import Supervisor
 _PURPOSE: Final = "looking for ended brokers"
 _API_VERSIONS_KEY: Final = 18
 _API_VERSIONS_VERSION: Final = 3
-_ATTEMPTS: Final = 5  # While a process ends, its connections may close before it stops to listen.
+_ATTEMPTS: Final = 5  # A process that ends may close its connections before its listener.
 _RETRY_S: Final = 0.02
 _TIMEOUT_MS: Final = 500
 
 
 class EndedBrokers:
-    """`runtime` gives None while another node is the controller."""
+    """`runtime` returns None while another node is the controller."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class EndedBrokers:
         self._supervisor = supervisor
 
     async def watch(self, leadership: Leadership) -> None:
-        """For as long as the node runs: look at all brokers when this becomes the controller."""
+        """Runs for as long as the node: checks all brokers when this becomes the controller."""
         while True:
             changed = leadership.changed
             if leadership.is_here:

@@ -1,11 +1,11 @@
-"""Brokers that were fenced a moment ago, of which clients are told a little longer.
+"""Recently fenced brokers, which clients are still shown for a while.
 
-A client that hears at once that a broker is gone and that its partitions have new leaders may drop
-the partitions with the broker, and look for their leaders only later: librdkafka does, and stands
-still for a second. Worse, it never asks again for the coordinator of a group that it knew to be on
-such a broker until any of its connections comes or goes: a transaction with offsets stands still.
-Kafka tells of a broker that died for 9 s, since it notices only then; a node that is restarted
-meanwhile was never gone for its clients.
+A client that learns at once that a broker is gone and that its partitions have new leaders may drop
+the partitions along with the broker, and look up their leaders only later: librdkafka does, and
+stalls for a second. Worse, it never looks up the coordinator of a group on such a broker again
+until any of its connections opens or closes: a transaction with offsets stalls. Kafka lists a dead
+broker for 9 s, because it notices only then; for clients, a node that restarts in that time was
+never gone.
 """
 
 from typing import Final
@@ -20,11 +20,11 @@ LISTED_MS: Final = 10_000.0
 class FencedBrokers:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._known: set[int] = set()  # One that registers for the first time is told of later.
+        self._known: set[int] = set()  # A broker that registers for the first time is listed later.
         self._fenced_at_ms: dict[int, float] = {}
 
     def load(self, image: MetadataImage) -> None:
-        """When they were fenced is not known: it may have been just now, as when all restart."""
+        """When they were fenced is unknown: perhaps just now, as when all nodes restart."""
         self._known = set(image.brokers)
         for broker_id, broker in image.brokers.items():
             if broker.fenced:

@@ -1,8 +1,8 @@
-"""Group commit: one flush in a thread answers every append that waits for it.
+"""Group commit: one flush in a thread serves every append that waits for it.
 
-A request comes after its append. The flush of a log starts once the event loop has run what was
+A request follows its append. A log's flush starts once the event loop has run everything that was
 ready, so that all appends of that round share it, and it covers every append before its start.
-Requests that come while it runs wait for the next one; there is at most one per log at a time.
+Requests that arrive while it runs wait for the next one; each log has at most one at a time.
 """
 
 from asyncio import AbstractEventLoop
@@ -16,7 +16,7 @@ from ottla.network.durations import Durations
 
 class Flushable(Protocol):
     def flush(self) -> int:
-        """Sync what was appended before this call; safe beside appends of another thread."""
+        """Sync what was appended before this call; safe while another thread appends."""
 
 
 Callback = Callable[[], object]
@@ -24,10 +24,10 @@ OnError = Callable[[Flushable, BaseException], object]
 
 
 class Flusher:
-    """Callbacks run on the loop, in the order of their requests, once the data is on the disk.
+    """Callbacks run on the loop, in the order of the requests, once the data is on disk.
 
-    If a flush fails, its callbacks and those that wait are dropped, never called: what a failed
-    sync left on the disk is unknown, so nothing of it may be acknowledged. `on_error` learns of it.
+    If a flush fails, its callbacks and the waiting ones are dropped: the state of the disk after a
+    failed sync is unknown, so nothing may be acknowledged. `on_error` is called instead.
     """
 
     __slots__ = ("_durations", "_executor", "_loop", "_on_error", "_waiting")
@@ -39,16 +39,16 @@ class Flusher:
         on_error: OnError,
         durations: Durations | None = None,
     ) -> None:
-        """`durations` hears how long flushes take, with the wait for a thread."""
+        """`durations` records how long flushes take, including the wait for a thread."""
         self._durations = durations or Durations()
         self._loop = loop
         self._executor = executor
         self._on_error = on_error
-        # Invariant: a log is a key while a flush of it is due or runs.
+        # Invariant: a log is a key while a flush of it is due or running.
         self._waiting: dict[Flushable, list[Callback]] = {}
 
     def request(self, log: Flushable, callback: Callback) -> None:
-        """Call `callback` when everything that was appended to `log` so far is on the disk."""
+        """Call `callback` once everything appended to `log` so far is on disk."""
         waiting = self._waiting.get(log)
         if waiting is not None:
             waiting.append(callback)

@@ -1,6 +1,6 @@
-"""Whose request an Envelope carries (KIP-590): the principal and the address of the client.
+"""The identity in an Envelope (KIP-590): the client's principal and address.
 
-The principal is laid out as Kafka's default principal builder writes it.
+The principal has the layout of Kafka's default principal builder.
 """
 
 import ipaddress
@@ -19,7 +19,7 @@ _VERSION: Final = struct.Struct(">h")
 
 
 def envelope_fields(caller: Caller | None) -> dict[str, Any]:
-    """None is the node itself, which forwards nobody's request."""
+    """None stands for the node itself, which forwards no client's request."""
     if caller is None:
         return {"request_principal": None, "client_host_address": b""}
     return {
@@ -31,7 +31,7 @@ def envelope_fields(caller: Caller | None) -> dict[str, Any]:
 
 
 def forwarded_caller(envelope: Any) -> Caller | None:
-    """ApiError if the principal or the address cannot be read."""
+    """ApiError if the principal or the address cannot be parsed."""
     if envelope.request_principal is None:
         return None
     data = _read_principal(bytes(envelope.request_principal))
@@ -74,7 +74,7 @@ def _address_bytes(host: str) -> bytes:
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:
-        return b""  # A host that has no address, as in the simulator.
+        return b""  # A host without an address, as in the simulator.
 
 
 def _read_address(data: bytes) -> str:

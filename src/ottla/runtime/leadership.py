@@ -1,4 +1,4 @@
-"""Who leads the quorum, as this node knows it."""
+"""The quorum's leader, as this node knows it."""
 
 from asyncio import Future
 
@@ -14,12 +14,12 @@ class Leadership:
 
     @property
     def changed(self) -> "Future[None]":
-        """Done when there may be another leader, or its controller is at work."""
+        """Done when there may be another leader, or its controller is ready."""
         return self._controller.changed
 
     @property
     def is_here(self) -> bool:
-        """Whether this node leads, and its controller is at work."""
+        """Whether this node leads and its controller is ready."""
         return self._controller.runtime is not None
 
     @property
@@ -28,7 +28,7 @@ class Leadership:
 
     @property
     def address(self) -> Address | None:
-        """Of the leader, unless that is this node."""
+        """The leader's address; None if that is this node."""
         leader_id = self.leader_id
         if leader_id is None or leader_id == self._driver.identity.key.id:
             return None

@@ -1,8 +1,8 @@
-"""Log lines for changes that may come by the thousand: one line for all that have the same cause.
+"""Log lines for changes that may come by the thousand: one line for all with the same cause.
 
-What is noted in one round of the event loop makes one line, at once. More of the same cause within
-`INTERVAL_S` is collected until then, so that a cause writes at most one line in that time, however
-many partitions it concerns.
+Everything noted in one round of the event loop makes one line, at once. More with the same cause
+within `INTERVAL_S` is collected until the interval ends, so that a cause writes at most one line
+per interval, however many partitions it concerns.
 """
 
 import logging
@@ -36,11 +36,11 @@ class _Tally:
 class _Group:
     level: int = logging.INFO
     tallies: dict[str, _Tally] = field(default_factory=dict)
-    is_noted: bool = False  # Something, since the last line.
+    is_noted: bool = False  # Something was noted since the last line.
 
 
 class LogSummaries:
-    """It belongs to the loop's thread. A group is kept for an interval after its line."""
+    """Belongs to the loop's thread. A group is kept for one interval after its line."""
 
     def __init__(self, loop: AbstractEventLoop, logger: logging.Logger) -> None:
         self._loop = loop
@@ -48,13 +48,13 @@ class LogSummaries:
         self._groups: dict[str, _Group] = {}
 
     def note(self, cause: str, level: int = logging.INFO) -> None:
-        """That it happened, if nothing else is to be said about it."""
+        """Note only that it happened."""
         self._group(cause, level)
 
     def note_partition(
         self, cause: str, what: str, detail: str, partition: str, level: int = logging.INFO
     ) -> None:
-        """`what` has changed of a partition, as in "leader", and `detail` says how: "1 -> 2"."""
+        """Note that `what` changed, such as "leader", with the `detail`, such as "1 -> 2"."""
         tallies = self._group(cause, level).tallies
         tally = tallies.get(what)
         if tally is None:

@@ -1,12 +1,12 @@
 """Keyed timers on an event loop.
 
-Members of groups put their deadline off with every heartbeat, so that must cost next to nothing: a
-deadline that moves later is only written down, and the loop's timer of that key, when it fires, is
-set again for what is left.
+Group members postpone their deadline with every heartbeat, so that must cost next to nothing: a
+later deadline is only recorded, and the loop's timer of that key, when it fires, is rearmed for the
+remaining time.
 
-A deadline is a time of the wall clock, the waiting is done by the monotonic one. So the wall clock
-may not have come to the deadline when the timer fires: it was set back meanwhile, or the loop has
-rounded the delay down, as uvloop does. Whoever is called is told the deadline too.
+A deadline is a time of the wall clock; the wait uses the monotonic clock. So the wall clock may not
+have reached the deadline when the timer fires: it was set back meanwhile, or the loop rounded the
+delay down, as uvloop does. The callback therefore gets the deadline too.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -20,10 +20,10 @@ class _Timer:
     __slots__ = ("deadline_ms", "due_ms", "expiry", "handle", "wakes_ms")
 
     def __init__(self, due_ms: int, deadline_ms: float, expiry: Expiry) -> None:
-        self.due_ms = due_ms  # Of the wall clock, as it was asked for.
-        self.deadline_ms = deadline_ms  # Of the monotonic clock: steps of the wall clock are void.
+        self.due_ms = due_ms  # By the wall clock, as requested.
+        self.deadline_ms = deadline_ms  # By the monotonic clock: immune to wall-clock steps.
         self.expiry = expiry
-        self.wakes_ms = deadline_ms  # Invariant: not after deadline_ms.
+        self.wakes_ms = deadline_ms  # Invariant: never after deadline_ms.
         self.handle: TimerHandle | None = None
 
 
@@ -60,7 +60,7 @@ class LoopTimers:
             timer.handle.cancel()
 
     def expire_now(self, is_wanted: Callable[[str], bool]) -> int:
-        """Let those expire whose key is wanted, before their time; returns how many these are."""
+        """Expire the timers whose key is wanted, ahead of time; returns how many."""
         keys = [key for key in self._timers if is_wanted(key)]
         for key in keys:
             timer = self._timers[key]
@@ -81,6 +81,6 @@ class LoopTimers:
         if timer.deadline_ms > timer.wakes_ms:
             self._wake_later(key, timer)
             return
-        timer.handle = None  # Which leads back here.
+        timer.handle = None  # It references this.
         del self._timers[key]
         self._expire(timer.expiry, timer.due_ms)

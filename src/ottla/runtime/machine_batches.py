@@ -1,4 +1,4 @@
-"""The records of a machine as batches of its log, and back.
+"""Converts a machine's records to batches of its log, and back.
 
 An operation's records are one batch: plain records, records of one producer's transaction, or the
 marker that ends such a transaction (see `machine.transactional`).
@@ -53,9 +53,9 @@ def encode_batch(records: Sequence[object], codec: RecordCodec, now_ms: int) -> 
 
 
 def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
-    """The batches in bytes of a log, from the one that has `from_offset` on.
+    """The batches in bytes of a log, from the one with `from_offset` on.
 
-    Neighbours without a transaction may come as one: there is nothing to tell them apart by.
+    Adjacent plain batches may be merged into one: nothing distinguishes them.
     """
     batches: list[StoredBatch] = []
     position = 0
@@ -76,7 +76,7 @@ def stored_batches(content: bytes, from_offset: int) -> list[StoredBatch]:
 
 
 def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[object, Record]]:
-    """What to replay, each with the record that it was. ValueError names the offset."""
+    """The objects to replay, each with its record. ValueError names the offset."""
     for record in batch.records:
         try:
             decoded = _decode(record, batch, codec)
@@ -87,7 +87,7 @@ def decode_batch(batch: StoredBatch, codec: RecordCodec) -> Iterator[tuple[objec
 
 
 def replay_plain(machine: Machine, records: Sequence[Record], codec: RecordCodec) -> None:
-    """What `decode_batch` does for records without a transaction, millions of them."""
+    """`decode_batch` and replay for plain records, millions of them."""
     decode, replay = codec.decode, machine.replay
     record = None
     try:
@@ -100,7 +100,7 @@ def replay_plain(machine: Machine, records: Sequence[Record], codec: RecordCodec
 
 
 def _decode(record: Record, batch: StoredBatch, codec: RecordCodec) -> object | None:
-    """None for control records of other kinds, which say nothing to a machine."""
+    """None for other control records, which mean nothing to a machine."""
     if not batch.attributes & NOT_PLAIN:
         return codec.decode(record.key, record.value)
     if batch.attributes & CONTROL_FLAG:

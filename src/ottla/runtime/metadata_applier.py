@@ -1,7 +1,7 @@
-"""Hands the committed records of the metadata log on, in order, on every node.
+"""Passes the committed records of the metadata log on, in order, on every node.
 
-What is in the page cache, as all that is new is, is handed on at once; more than one portion comes
-portion by portion, so that the event loop goes on meanwhile.
+Cached data, which includes everything new, is passed on at once; more than one portion is passed on
+portion by portion, so that the event loop continues in between.
 """
 
 from asyncio import AbstractEventLoop, Future, wait
@@ -18,19 +18,19 @@ from ottla.storage.errors import NotCached
 
 
 class Image(Protocol):
-    """What the records make."""
+    """What the records build."""
 
     def on_committed(self, record: object, offset: int) -> None: ...
 
     def replace(self, records: Iterable[object], offset: int) -> None:
-        """A snapshot replaces all before; `offset` is of the last record in it."""
+        """A snapshot replaces everything; `offset` is that of its last record."""
 
     def snapshot(self) -> Iterable[object]:
-        """Immutable records that make this image of an empty one."""
+        """Immutable records that build this image from an empty one."""
 
 
 class Applied(NamedTuple):
-    """A portion that was handed on."""
+    """A portion that was passed on."""
 
     records_count: int
     size: int
@@ -40,7 +40,7 @@ OnApplied = Callable[[Applied], None]
 
 
 class MetadataApplier:
-    """It belongs to the loop's thread."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class MetadataApplier:
         self._committed_offset = 0
         self._waits = False  # For the disk, or for its turn.
         self._listeners: list[OnApplied] = []
-        self._waiters: list[tuple[int, Future[None]]] = []  # Offset, and who waits for it.
+        self._waiters: list[tuple[int, Future[None]]] = []  # Offset and waiter.
 
     def listen(self, listener: OnApplied) -> None:
-        """Called when `applied_offset` has moved."""
+        """Called when `applied_offset` has advanced."""
         self._listeners.append(listener)
 
     async def load(self) -> None:
-        """Begin with the newest snapshot, if there is one."""
+        """Start with the newest snapshot, if there is one."""
         newest = self._log.latest_snapshot_id
         if newest is not None:
             self.install(
@@ -77,7 +77,7 @@ class MetadataApplier:
             )
 
     async def reached(self, offset: int, timeout_s: float | None = None) -> None:
-        """Returns when everything before the offset is in the image, or the time has passed."""
+        """Returns when everything before the offset is in the image, or on timeout."""
         if self.applied_offset < offset and (timeout_s is None or timeout_s > 0):
             waiter: Future[None] = self._loop.create_future()
             self._waiters.append((offset, waiter))
@@ -90,7 +90,7 @@ class MetadataApplier:
             self._go_on()
 
     def decode(self, content: SnapshotContent) -> list[object]:
-        """For a thread. ValueError when they are not records of the metadata."""
+        """Call in a thread. ValueError if they are not metadata records."""
         return [self._codec.decode(record.key, record.value) for record in content.records]
 
     def install(self, snapshot_id: OffsetAndEpoch, records: Sequence[object]) -> None:
@@ -126,7 +126,7 @@ class MetadataApplier:
         if error is not None:
             self._on_failure(error)
             return
-        if offset == self.applied_offset:  # No snapshot has overtaken it.
+        if offset == self.applied_offset:  # Unless a snapshot has overtaken it.
             self._apply(reading.result())
         self._go_on()
 

@@ -1,11 +1,11 @@
-"""What becomes of a replica of the metadata that is damaged: it is set aside, and made anew.
+"""Replaces a damaged replica of the metadata: it is set aside, and rebuilt.
 
-Whoever has acknowledged something and forgotten it must not vote as the voter that it was. So the
-id of a voter, which makes it another one, is kept beside its log (`voter-id`) and goes with it: the
-replica that is made anew has another one, and joins as an observer does. Without that file it is
-the id of the log directory. See docs/adr/0018.
+A replica that has acknowledged something and forgotten it must not vote as the same voter again.
+So the voter id, which makes it another voter, is stored next to its log (`voter-id`) and is set
+aside with it: the rebuilt replica has a new one, and joins as an observer does. Without that file
+the voter id is the id of the log directory. See docs/adr/0018.
 
-The new directory is made under another name first. A start that is cut short goes on from there.
+The new directory is first created under another name. A start that is interrupted resumes there.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ _PREPARED: Final = f"{_METADATA}.new"
 
 
 def read_voter_id(filesystem: Filesystem, data_directory: str) -> UUID | None:
-    """None if it is that of the log directory."""
+    """None if it is the id of the log directory."""
     path = f"{data_directory}/{_METADATA}/{VOTER_ID}"
     if not filesystem.exists(path):
         return None
@@ -46,13 +46,13 @@ def read_voter_id(filesystem: Filesystem, data_directory: str) -> UUID | None:
 def set_metadata_aside(
     filesystem: Filesystem, data_directory: str, voter_id: UUID, unique: UUID
 ) -> str:
-    """Returns where it is now, under a name that ends in `-stray`."""
+    """Returns its new path, whose name ends in `-stray`."""
     directory, prepared = f"{data_directory}/{_METADATA}", f"{data_directory}/{_PREPARED}"
     aside = f"{data_directory}/{name_for_stray(_METADATA, unique)}"
     filesystem.remove_tree(prepared)
     filesystem.make_directory(prepared)
     filesystem.write_atomically(f"{prepared}/{VOTER_ID}", _voter_id(voter_id))
-    QuorumStateFile(filesystem, prepared).save(QuorumState())  # Of one that is to join.
+    QuorumStateFile(filesystem, prepared).save(QuorumState())  # Of a node about to join.
     filesystem.rename(directory, aside)
     filesystem.sync_directory(data_directory)
     finish_setting_aside(filesystem, data_directory)
@@ -60,7 +60,7 @@ def set_metadata_aside(
 
 
 def finish_setting_aside(filesystem: Filesystem, data_directory: str) -> None:
-    """If a start was cut short after it had set the replica aside."""
+    """Resume if a start was interrupted after it had set the replica aside."""
     directory, prepared = f"{data_directory}/{_METADATA}", f"{data_directory}/{_PREPARED}"
     if filesystem.exists(prepared) and not filesystem.exists(directory):
         filesystem.rename(prepared, directory)
@@ -68,7 +68,7 @@ def finish_setting_aside(filesystem: Filesystem, data_directory: str) -> None:
 
 
 def last_voters(filesystem: Filesystem, data_directory: str) -> VoterSet:
-    """As far as damaged files tell. Good enough to know whom to ask."""
+    """As far as the damaged files show. Good enough to know which nodes to ask."""
     directory = f"{data_directory}/{_METADATA}"
     found = VoterSet()
     for name in filesystem.list(directory):

@@ -1,7 +1,7 @@
-"""When a node takes a snapshot of its metadata, and what becomes of the log before it.
+"""Decides when a node takes a metadata snapshot, and what happens to the log before it.
 
-One is due when the records since the last are as many as it would hold, or many bytes, so that a
-start reads at most about twice the state. It is taken of what is committed and on the disk here.
+One is due when as many records as it would hold, or many bytes, have followed the last one, so that
+a start reads at most about twice the state. It covers what is committed and synced here.
 """
 
 import logging
@@ -23,7 +23,7 @@ RECORDS_MIN: Final = 10_000
 
 
 class MetadataSnapshots:
-    """It belongs to the loop's thread."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class MetadataSnapshots:
         self._executor = executor
         self._now_ms = now_ms
         self._bytes_max = bytes_max
-        self._snapshot_records = 0  # In the newest one.
-        self._records_count = 0  # That came after it.
+        self._snapshot_records = 0  # In the newest snapshot.
+        self._records_count = 0  # Since that snapshot.
         self._bytes_count = 0
         self.is_writing = False
         applier.listen(self._on_applied)
@@ -67,7 +67,7 @@ class MetadataSnapshots:
         core, offset = self._driver.core, self._applier.applied_offset
         return (
             core is not None
-            and offset == core.high_watermark  # Which set of voters it has is known for this.
+            and offset == core.high_watermark  # The voter set is known for this offset.
             and offset <= self._driver.log.flushed_offset
         )
 
@@ -103,11 +103,11 @@ class MetadataSnapshots:
             return
         error = writing.exception()
         if error is not None:
-            # The log is whole without it; the next one is tried when as much has been added.
+            # The log is complete without it; the next attempt follows when as much has been added.
             logger.error("could not write a snapshot of the metadata: %s", error)
             return
         self._snapshot_records = records_count
         log = self._driver.log
-        if log.start_offset <= snapshot_id.offset:  # None of the leader has overtaken it.
+        if log.start_offset <= snapshot_id.offset:  # Unless one from the leader has overtaken it.
             log.on_snapshot_written(snapshot_id, writing.result())
             self._loop.run_in_executor(self._executor, log.remove_passed)

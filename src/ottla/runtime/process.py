@@ -1,4 +1,4 @@
-"""What everything on a node needs of the process that it runs in."""
+"""What everything on a node needs from its process."""
 
 from asyncio import AbstractEventLoop
 from concurrent.futures import Executor
@@ -12,5 +12,5 @@ from ottla.runtime.supervisor import Supervisor
 class Process:
     loop: AbstractEventLoop
     clock: Clock
-    executor: Executor  # For what waits for the disk.
+    executor: Executor  # For work that waits for the disk.
     supervisor: Supervisor

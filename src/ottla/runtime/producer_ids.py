@@ -1,4 +1,4 @@
-"""Producer ids for the clients of this broker, out of blocks that the controller hands out."""
+"""Producer ids for this broker's clients, from blocks that the controller allocates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,7 +13,7 @@ Allocate = Callable[[], Awaitable["AllocateProducerIdsResponse"]]
 
 
 class ProducerIds:
-    """No id is given twice. What is left of a block when the process ends is lost."""
+    """No id is handed out twice. The rest of a block is lost when the process ends."""
 
     def __init__(self, allocate: Allocate) -> None:
         self._allocate = allocate
@@ -23,11 +23,11 @@ class ProducerIds:
         self._reason = ""  # Of the last refusal.
 
     async def next_id(self) -> int:
-        """ApiError COORDINATOR_LOAD_IN_PROGRESS, as in Kafka, while the controller gives no block.
+        """ApiError COORDINATOR_LOAD_IN_PROGRESS, as in Kafka, while there is no block.
 
-        Clients try again then; some of the controller's own errors they take for the end. Whoever
-        waits while a block is refused is refused with it: to ask for each of them in turn would
-        take longer than it takes clients to ask again, and ever more of them would wait.
+        Clients retry after that error, but treat some of the controller's own errors as fatal.
+        Callers that wait while a block is refused fail with it: asking for each of them in turn
+        would take longer than clients take to retry, and ever more of them would wait.
         """
         refusals_count = self._refusals_count
         async with self._allocating:

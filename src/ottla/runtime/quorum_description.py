@@ -1,4 +1,4 @@
-"""What DescribeQuorum answers: who leads, who votes, who observes, and how far each of them is."""
+"""Answers DescribeQuorum: the leader, the voters, the observers, and their log ends."""
 
 from kio.schema.describe_quorum.v2 import response as described
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest

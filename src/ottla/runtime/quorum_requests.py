@@ -1,6 +1,6 @@
 """Requests about the quorum, from the wire to the core and back.
 
-The entities of the wire are imported when they are needed, which a single node rarely does.
+The wire entities are imported on demand, since a single node rarely needs them.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from ottla.runtime.raft_driver import RaftDriver
 
 _DESCRIBE_QUORUM_KEY: Final = 55
 
-_ADD_REQUEST_TIMEOUTS: Final = 15  # So many times may a new voter take to catch up.
+_ADD_REQUEST_TIMEOUTS: Final = 15  # A new voter has this many request timeouts to catch up.
 
 
 class QuorumRequests:
@@ -25,14 +25,14 @@ class QuorumRequests:
         quorum_size: int,
         on_claim: Callable[[Claim], object],
     ) -> None:
-        """A node that adds itself becomes a voter only as long as there are too few."""
+        """A node that adds itself becomes a voter only while there are too few."""
         self._on_claim = on_claim
         self._driver = driver
         self._request_timeout_ms = request_timeout_ms
         self._quorum_size = quorum_size
 
     async def handle(self, request: object) -> object:
-        """The response to a request of another replica. ApiError when it cannot be taken."""
+        """The response to another replica's request. ApiError if it is not accepted."""
         from ottla.raft.wire_requests import request_from_wire
         from ottla.raft.wire_responses import response_to_wire
 
@@ -48,7 +48,7 @@ class QuorumRequests:
         return response_to_wire(await self._driver.handle(self._bounded(message)))
 
     async def call(self, request: Any) -> Any:
-        """One of `controller.operations.QUORUM_KEYS`. ApiError NOT_CONTROLLER unless this leads."""
+        """One of `controller.operations.QUORUM_KEYS`. ApiError NOT_CONTROLLER unless it leads."""
         core = self._driver.core
         if core is None or not isinstance(core.state, Leader):
             raise ApiError(ErrorCode.not_controller, "another node leads the quorum")
@@ -69,7 +69,7 @@ class QuorumRequests:
             raise ApiError(ErrorCode.invalid_request, "the quorum has all the voters that it needs")
 
     def _bounded(self, request: Request) -> Request:
-        """Nobody may make the leader wait for as long as they like."""
+        """Bound how long a request may make the leader wait."""
         if isinstance(request, AddRaftVoterRequest):
             longest_ms = _ADD_REQUEST_TIMEOUTS * self._request_timeout_ms
             return request._replace(timeout_ms=min(request.timeout_ms, longest_ms))

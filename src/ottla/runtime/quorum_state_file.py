@@ -1,6 +1,6 @@
-"""The file `quorum-state` in the directory of the metadata log.
+"""The `quorum-state` file in the directory of the metadata log.
 
-It is written whole or not at all, and is on the disk when `save` or `load` returns.
+Writes are atomic, and the file is on disk when `save` or `load` returns.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ QUORUM_STATE: Final = "quorum-state"
 
 
 class QuorumStateFile:
-    """The methods wait for the disk. OSError is the caller's to handle."""
+    """The methods wait for the disk. Callers handle OSError."""
 
     def __init__(self, filesystem: Filesystem, directory: str) -> None:
         self._filesystem = filesystem
@@ -24,10 +24,10 @@ class QuorumStateFile:
         return f"{self._directory}/{QUORUM_STATE}"
 
     def load(self) -> QuorumState | None:
-        """None when there is no file; DamagedMetadata when it cannot be understood."""
+        """None if there is no file; DamagedMetadata if it cannot be parsed."""
         if not self._filesystem.exists(self.path):
             return None
-        self._filesystem.sync_directory(self._directory)  # A `save` may have failed to.
+        self._filesystem.sync_directory(self._directory)  # A `save` may have failed to do it.
         try:
             return QuorumState.from_json(self._filesystem.read_bytes(self.path).decode())
         except ValueError as error:

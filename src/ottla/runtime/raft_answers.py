@@ -1,6 +1,6 @@
-"""Answers to other replicas, with the bytes of the log or of a snapshot that they speak of.
+"""Answers other replicas, adding the bytes of the log or snapshot that an answer refers to.
 
-What is in the page cache, as nearly all is, is read at once; the rest in a thread.
+Cached data, which is nearly all of it, is read at once; the rest in a thread.
 """
 
 from asyncio import AbstractEventLoop, Future
@@ -34,7 +34,7 @@ class RaftAnswers:
         reply = self._exchange.take_reply(message)
         body = message.body
         if reply.done():
-            return  # Who asked does not wait any more.
+            return  # The requester no longer waits.
         if isinstance(body, FetchResponse) and isinstance(body.records, LogRange):
             self._send_records(reply, body, body.records)
         elif isinstance(body, FetchSnapshotResponse) and isinstance(

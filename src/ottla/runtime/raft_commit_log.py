@@ -1,7 +1,7 @@
-"""The metadata log as the controller's machine sees it, on the node that leads the quorum.
+"""The metadata log as the controller machine sees it, on the quorum leader.
 
-The machine begins with this node's image, which has all that is committed, so there is nothing to
-load. What it appends is committed when that image has it.
+The machine starts from this node's image, which has everything committed, so there is nothing to
+load. What it appends counts as committed once that image has it.
 """
 
 from collections.abc import AsyncIterator, Sequence

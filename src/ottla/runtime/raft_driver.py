@@ -1,17 +1,18 @@
-"""Drives the core of the quorum: one call after the other, each Ready acted on before the next.
+"""Drives the quorum core: one call at a time, acting on each Ready before the next.
 
-The quorum state is synced in a thread. Until it is, the rest of its Ready waits, and calls queue up
-behind it. The log is written at once and synced by the flusher, and the core hears of each sync
-that no truncation has overtaken.
+The quorum state is synced in a thread. Until that is done, the rest of its Ready waits, and calls
+queue up behind it. The log is written at once and synced by the flusher, and the core is told of
+each sync that no truncation has overtaken.
 
-A disk that is full for now loses nothing: the core is dropped, and after a while a new one takes up
-what is on the disk, as if the node had restarted. Any other failure of the disk is the node's.
+A full disk loses nothing: the core is dropped, and after a while a new one starts from what is on
+disk, as if the node had restarted. Any other disk failure is fatal for the node.
 
-A single voter has nobody to wait for and stands for election at once.
+A single voter has no one to wait for and stands for election at once.
 
 The core's time stands still while a quorum state is saved, and is set back when this process did
-not run for a while: the core can tell that others are silent only while it listens itself. On a
-slow disk an election would be over before its first request has left, and the next one as well.
+not run for a while: the core can conclude that others are silent only while it listens itself. On a
+slow disk an election would otherwise be over before its first request has left, and so would the
+next one.
 """
 
 import dataclasses
@@ -51,21 +52,21 @@ RESTART_DELAY_S: Final = 1.0
 RESTARTS_IN_A_ROW_MS: Final = 10_000.0
 RESIGN_TIMEOUT_S: Final = 0.5
 _TICK_DELAY_MS_MIN: Final = 1
-_LATE_MS: Final = 100  # A tick that comes so late is one of a process that did not run.
+_LATE_MS: Final = 100  # A tick this late means that the process did not run.
 
-PrepareSnapshot = Callable[[SnapshotContent], Any]  # In a thread; ValueError if it is not one.
+PrepareSnapshot = Callable[[SnapshotContent], Any]  # In a thread; ValueError if it is not valid.
 
 
 class DriverListener(NamedTuple):
     on_role_change: Callable[[RoleChange], None]
     on_high_watermark: Callable[[int], None]
     prepare_snapshot: PrepareSnapshot
-    # With what the preparation made of it; everything before is void.
+    # With the result of the preparation; everything before is void.
     on_snapshot_installed: Callable[[OffsetAndEpoch, Any], None]
 
 
 class RaftDriver:
-    """It belongs to the loop's thread."""
+    """Belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -94,25 +95,25 @@ class RaftDriver:
         self._random = random
         self.loop = loop
         self._executor = executor
-        self._sync_executor = sync_executor  # For the log and the quorum state, and nothing else.
+        self._sync_executor = sync_executor  # Only for the log and the quorum state.
         self._supervisor = supervisor
         self._on_failure = on_failure
         self._flusher = Flusher(loop, sync_executor, lambda _, error: self._fail(error))
-        # The core wants time that never goes back, and writes it into records.
+        # The core needs time that never goes back, and writes it into records.
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic_ms())
         self._ticked_at_ms = 0
-        self._due_ms: int | None = None  # When the next tick is.
+        self._due_ms: int | None = None  # When the next tick is due.
         self._excused_ms: int | None = None  # A tick that came late, and is given more time.
         self._answers = RaftAnswers(log, exchange, loop, executor)
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
-        self._restarted_at_ms = -math.inf  # Because the log could not be written.
+        self._restarted_at_ms = -math.inf  # After the log could not be written.
         self._calls: deque[Callable[[RaftNode], object]] = deque()
-        self._held: Ready | None = None  # It waits for its quorum state to be synced.
+        self._held: Ready | None = None  # Waiting for its quorum state to be synced.
         self._held_at_ms = 0
         self._running = False
-        # Of the last lines in the log.
+        # As last logged.
         self._leads = False
         self._logged_leader: tuple[int | None, int] | None = None
         self._logged_standing = -1
@@ -120,7 +121,7 @@ class RaftDriver:
         self._stopped = False
 
     def listen(self, listener: DriverListener) -> None:
-        """Before `start`; there is one listener."""
+        """Call before `start`; there is only one listener."""
         assert self._listener is None
         self._listener = listener
 
@@ -129,12 +130,12 @@ class RaftDriver:
         if self._stopped:
             return
         self._core = core = self._new_core(voters, saved)
-        if isinstance(core.state, Follower):  # As the quorum state says; the core does not.
+        if isinstance(core.state, Follower):  # From the quorum state; not reported by the core.
             self._on_role_change(RoleChange(Role.FOLLOWER, core.state.epoch, core.state.leader_id))
         self._run()
 
     async def stop(self) -> None:
-        """A leader lets the others know first."""
+        """If this node leads, it notifies the others first."""
         core = self._core
         if core is not None and isinstance(core.state, Leader) and len(core.voters.latest) > 1:
             self._call(RaftNode.resign)
@@ -142,11 +143,11 @@ class RaftDriver:
         self._stopped = True
         self._drop_core("the node stops")
 
-    # What is known.
+    # Accessors.
 
     @property
     def core(self) -> RaftNode | None:
-        """To look at."""
+        """For inspection."""
         return self._core
 
     def address_of(self, node_id: int) -> Address | None:
@@ -156,7 +157,7 @@ class RaftDriver:
     # Calls.
 
     def handle(self, request: Request) -> "Future[Any]":
-        """The response to a request of another replica or of a client."""
+        """The response to a request from another replica or a client."""
         sender = sender_of(request)
         address = None if sender == NOBODY else self.address_of(sender)
         if address is not None:
@@ -169,7 +170,7 @@ class RaftDriver:
         return reply
 
     def append(self, batch: bytearray) -> None:
-        """Append a batch as the leader. ApiError when another node leads, or the disk is full."""
+        """Append a batch as the leader. ApiError if another node leads, or the disk is full."""
         assert not self._running, "an append inside of a call"
         self._run()
         core, life = self._core, self._life
@@ -192,7 +193,7 @@ class RaftDriver:
             self._call(call)
 
     def _run(self) -> None:
-        """Let time pass, then make the calls that wait, as long as nothing is held."""
+        """Advance the time, then make the waiting calls, until a Ready is held."""
         if self._running or self._held is not None:
             return
         self._maybe_excuse_delay()
@@ -205,7 +206,7 @@ class RaftDriver:
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """What is called meanwhile comes afterwards. A broken invariant is the node's end."""
+        """Calls made meanwhile are queued. A broken invariant is fatal for the node."""
         assert not self._running
         self._running = True
         try:
@@ -223,17 +224,17 @@ class RaftDriver:
             self._act(core.take_ready())
 
     def now_ms(self) -> int:
-        """The core's time, which never goes back; about the time of day."""
+        """The core's time, which never goes back; close to the wall-clock time."""
         return int(self._clock.monotonic_ms()) + self._clock_offset_ms
 
     def time_of_day_ms(self, core_ms: int) -> int:
-        """When it was so long ago in the core's time."""
+        """Convert the core's time to wall-clock time."""
         return self._clock.now_ms() - (self.now_ms() - core_ms)
 
     def _maybe_excuse_delay(self) -> None:
-        """What others have sent meanwhile may still be unread.
+        """Set the time back: what others sent meanwhile may still be unread.
 
-        A process that is always late is not excused a second time for the same deadline.
+        A process that is always late is not excused again for the same deadline.
         """
         due_ms, now_ms = self._due_ms, self.now_ms()
         if due_ms is None or now_ms - due_ms <= _LATE_MS:
@@ -327,7 +328,7 @@ class RaftDriver:
         self._listener.on_role_change(change)
 
     def _log_role(self, change: RoleChange) -> None:
-        """Once: a node that cannot reach the leader finds the same one again and again."""
+        """Only once: a node that cannot reach the leader finds the same one again and again."""
         own_id, led = self.identity.key.id, self._leads
         self._leads = change.role is Role.LEADER
         if led and not self._leads:
@@ -346,7 +347,7 @@ class RaftDriver:
             logger.debug("the node is %s in epoch %d", change.role.value, change.epoch)
 
     def _asks_others_after(self, epoch: int) -> bool:
-        """Whether it has not said so yet."""
+        """Whether this has not been logged yet."""
         is_new = epoch != self._logged_standing
         self._logged_standing = epoch
         return is_new and self._core is not None and len(self._core.voters.latest) > 1
@@ -371,7 +372,7 @@ class RaftDriver:
                 ),
             )
 
-    # A snapshot of the leader.
+    # A snapshot from the leader.
 
     async def _install_snapshot(self, life: int, snapshot_id: OffsetAndEpoch) -> None:
         try:
@@ -388,7 +389,7 @@ class RaftDriver:
         await self.loop.run_in_executor(self._executor, self.log.remove_passed)
 
     def _finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[VoterSet, Any, int]:
-        """In a thread. It gets its name when all of it was understood."""
+        """Runs in a thread. The file gets its final name only once all of it was parsed."""
         assert self._listener is not None
         content = self.log.snapshots.read_part(snapshot_id)
         if content.voters is None:
@@ -415,10 +416,10 @@ class RaftDriver:
         core.on_snapshot_installed(snapshot_id, voters)
         self._sync()
 
-    # Beginning, and beginning again.
+    # Starting and restarting.
 
     def _load(self) -> tuple[VoterHistory, QuorumState]:
-        """In a thread. The core takes what it finds in the log for synced."""
+        """Runs in a thread. The core assumes that everything in the log is synced."""
         self.log.flush()
         voters = self.log.voters(self._initial_voters)
         saved = self._state_file.load() or QuorumState()
@@ -430,7 +431,7 @@ class RaftDriver:
     def _new_core(self, voters: VoterHistory, saved: QuorumState) -> RaftNode:
         now_ms = self.now_ms()
         if len(voters.latest) == 1 and self.identity.key in voters.latest:
-            # As a voter of its last epoch, whose election timeout has passed.
+            # As a voter of its last epoch whose election timeout has passed.
             saved = dataclasses.replace(saved, leader_id=None)
             now_ms -= 2 * self._config.election_timeout_ms
         return RaftNode(
@@ -455,7 +456,7 @@ class RaftDriver:
         self._on_failure(error)
 
     def _restart(self, error: Exception) -> None:
-        """It is told of once, however often it happens in a row."""
+        """Logged once, however often it happens in a row."""
         now_ms = self.now_ms()
         if now_ms - self._restarted_at_ms > RESTARTS_IN_A_ROW_MS:
             logger.error("retrying the quorum every %.0f s: %s", RESTART_DELAY_S, error)

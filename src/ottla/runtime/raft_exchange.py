@@ -1,10 +1,10 @@
-"""The quorum's messages on their way: requests to other replicas, answers to theirs.
+"""Transports the quorum's messages: requests to other replicas, responses to theirs.
 
-Fetches, which wait at the leader, have a connection of their own, so that nothing waits behind
-them. An address comes from the voters, or it was learned: from the configuration, for whom to ask
-before anybody is known, or from the leader, which answered under such an address.
+Fetches, which wait at the leader, use a separate connection, so that nothing waits behind them. An
+address comes from the voters, or was learned: from the configuration, for the nodes to ask before
+any is known, or from the leader, which answered at that address.
 
-The entities of the wire are imported when they are needed, which a single node never does.
+The wire entities are imported on demand, since a single node never needs them.
 """
 
 import logging
@@ -29,7 +29,7 @@ from ottla.runtime.supervisor import Supervisor
 logger = logging.getLogger(__name__)
 
 Receive = Callable[[Message], None]  # A response.
-# A request that gets none, and whether that is because nobody listens at the address.
+# A request without a response, and whether that is because nothing listens at the address.
 Fail = Callable[[Message, bool], None]
 
 _FETCHES: Final = "quorum fetch"
@@ -48,7 +48,7 @@ class RaftExchange:
         *,
         timeout_ms: int,
     ) -> None:
-        """`bootstrap` has addresses by the ids of `Identity.bootstrap`, which are no node's."""
+        """`bootstrap` has addresses by the ids of `Identity.bootstrap`, which belong to no node."""
         self._node_id = node_id
         self._listener_name = listener_name
         self._peers = peers
@@ -57,14 +57,14 @@ class RaftExchange:
         self._supervisor = supervisor
         self._timeout_ms = timeout_ms
         self._next_correlation_id = 1
-        self._replies: dict[int, Future[Any]] = {}  # Of requests that came in.
+        self._replies: dict[int, Future[Any]] = {}  # For requests received.
         self._sending: set[Task[None]] = set()
-        self._strangers: set[Address] = set()  # Where nodes of another cluster are.
+        self._strangers: set[Address] = set()  # Addresses of nodes of another cluster.
 
-    # Requests of others.
+    # Requests from others.
 
     def receive(self, request: Request) -> "tuple[Message, Future[Any]]":
-        """The message for the core, and the future of the answer to it."""
+        """The message for the core, and the future of the response to it."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
         reply: Future[Any] = self._loop.create_future()
@@ -72,7 +72,7 @@ class RaftExchange:
         return Message(NOBODY, self._node_id, correlation_id, request), reply
 
     def take_reply(self, response: Message) -> "Future[Any]":
-        """To be answered with what the message has, once that is read from the disk."""
+        """To be completed with the message's content, once that has been read from disk."""
         return self._replies.pop(response.correlation_id)
 
     def fail_replies(self, reason: str) -> None:
@@ -84,7 +84,7 @@ class RaftExchange:
     # Requests to others.
 
     def expect(self, address: Address) -> None:
-        """Who asks is there, and can be asked."""
+        """A node that sends requests is up, and can be asked."""
         self._peers.expect(address)
 
     def address_of(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> Address | None:
@@ -100,7 +100,7 @@ class RaftExchange:
         on_response: Receive,
         on_failed: Fail,
     ) -> None:
-        """One of the two is called, later."""
+        """One of the two callbacks is called later."""
         address = self.address_of(message.destination, endpoints)
         if address is None:
             self._loop.call_soon(on_failed, message, False)
@@ -112,7 +112,7 @@ class RaftExchange:
         sending.add_done_callback(self._sending.discard)
 
     async def wait_for_answers(self, timeout_s: float) -> None:
-        """To all that was sent so far, as long as the time suffices."""
+        """Wait for the responses to everything sent so far, up to the timeout."""
         if self._sending:
             await wait(self._sending, timeout=timeout_s)
 

@@ -1,14 +1,14 @@
-"""Up to where the metadata log is known to be on the disk: the file `recovery-point` beside it.
+"""How far the metadata log is known to be on disk: the `recovery-point` file next to it.
 
-Damage before the recovery point is damage to what was synced, and stops the start. Past it, damage
-is the torn end of a write that nobody was told of.
+Damage before the recovery point affects synced data, and aborts the start. Past it, damage is the
+torn end of a write that was never acknowledged.
 
-The file has two lines of one length, each with a checksum. Every sync of the log overwrites one of
-them in place, and the file itself is synced only now and then: after a crash of the process the
-recovery point is exact, after a loss of power it may be some syncs behind. The other line is what
-was synced last, so that a torn write never costs both.
+The file has two lines of equal length, each with a checksum. Every sync of the log overwrites one
+of them in place, and the file itself is synced only occasionally: after a process crash the
+recovery point is exact, after a power loss it may be some syncs behind. The other line is the last
+synced one, so that a torn write never costs both.
 
-The methods wait for the disk. OSError is the caller's to handle.
+The methods wait for the disk. Callers handle OSError.
 """
 
 from typing import Final
@@ -31,18 +31,18 @@ class RecoveryPoint:
         self._file: File | None = None
         self._next_line = 0  # Invariant: the other line is synced.
         self._unsynced_count = 0
-        # None when there is a file that says nothing: then no damage may be truncated.
+        # None if there is an unreadable file: then no damage may be truncated.
         self.reached: OffsetAndEpoch | None = self._read()
 
     def note(self, reached: OffsetAndEpoch) -> None:
-        """Everything before it is on the disk."""
+        """Everything before it is on disk."""
         if reached != self.reached or self._file is None:
             self._write(reached)
             if self._unsynced_count >= _NOTES_PER_SYNC:
                 self.sync()
 
     def go_back(self, reached: OffsetAndEpoch) -> None:
-        """Before the log is truncated; it is on the disk when this returns."""
+        """Call before the log is truncated; on disk when this returns."""
         for _ in range(_LINES):
             self._write(reached)
             self.sync()
@@ -83,7 +83,7 @@ class RecoveryPoint:
         if not filesystem.exists(self._path) or filesystem.size(self._path) != _BYTES:
             filesystem.write_atomically(self._path, _line(reached) * _LINES)
         file = filesystem.open(self._path)
-        file.sync()  # The process before this one may have been killed before it did.
+        file.sync()  # The previous process may have been killed before it did.
         return file
 
 

@@ -1,10 +1,10 @@
-"""Snapshots of the metadata: `<offset>-<epoch>.checkpoint` beside the log, in the format of KRaft.
+"""Metadata snapshots: `<offset>-<epoch>.checkpoint` next to the log, in KRaft's format.
 
-A snapshot holds the state before its offset: a batch of control records with a header and with who
-votes, batches of records, a footer. It is written whole or not at all; one that comes from another
-node is collected in a file with `.part` behind its name.
+A snapshot holds the state before its offset: a batch of control records with a header and the
+voters, batches of records, a footer. Writes are atomic; one from another node is collected in a
+file whose name has the suffix `.part`.
 
-The methods wait for the disk. OSError is the caller's to handle.
+The methods wait for the disk. Callers handle OSError.
 """
 
 import re
@@ -34,7 +34,7 @@ _DAMAGED_SUFFIX: Final = ".damaged"
 
 
 class SnapshotContent(NamedTuple):
-    voters: VoterSet | None  # None in one that was written before there was a quorum.
+    voters: VoterSet | None  # None if it was written before there was a quorum.
     records: list[Record]  # With their offsets in the snapshot.
 
 
@@ -48,7 +48,7 @@ class SnapshotStore:
         self._directory = directory
 
     def list(self) -> dict[OffsetAndEpoch, int]:
-        """The sizes of those that are there, the oldest first."""
+        """The existing snapshots with their sizes, oldest first."""
         names = map(_NAME.fullmatch, self._filesystem.list(self._directory))
         found = sorted(OffsetAndEpoch(int(name[1]), int(name[2])) for name in names if name)
         return {each: self._filesystem.size(self._path(each)) for each in found}
@@ -61,7 +61,7 @@ class SnapshotStore:
         codec: RecordCodec,
         now_ms: int,
     ) -> int:
-        """Write it; returns its size."""
+        """Write a snapshot; returns its size."""
         content = bytearray()
         offset = 0
         for batch in _batches(voters, records, codec, now_ms):
@@ -88,15 +88,15 @@ class SnapshotStore:
                 self._filesystem.remove(self._path(older))
 
     def set_aside(self, snapshot_id: OffsetAndEpoch) -> None:
-        """One that is damaged; nobody reads it any more."""
+        """Rename a damaged snapshot, so that it is no longer read."""
         path = self._path(snapshot_id)
         self._filesystem.rename(path, path + _DAMAGED_SUFFIX)
         self._filesystem.sync_directory(self._directory)
 
-    # One that comes from another node.
+    # A snapshot from another node.
 
     def write_part(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes) -> None:
-        """Position 0 begins a new one; what is past the position is void."""
+        """Position 0 begins a new one; bytes past the position are void."""
         file = self._filesystem.open(self._part(snapshot_id), create=True)
         try:
             file.truncate(position)
@@ -109,7 +109,7 @@ class SnapshotStore:
         return self._read(self._part(snapshot_id))
 
     def finish_part(self, snapshot_id: OffsetAndEpoch) -> int:
-        """Give it its name, for good; returns its size."""
+        """Sync it and give it its final name; returns its size."""
         path = self._path(snapshot_id)
         file = self._filesystem.open(self._part(snapshot_id))
         try:

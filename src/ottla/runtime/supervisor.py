@@ -1,7 +1,7 @@
-"""Tasks that somebody watches.
+"""Supervised tasks.
 
-A task that ends with an exception is a bug in this process: the supervisor logs it and tells the
-node, which stops rather than go on with wrong state.
+A task that ends with an exception is a bug in this process: the supervisor logs it and notifies the
+node, which stops rather than continue with wrong state.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class Supervisor:
     def __init__(self, loop: asyncio.AbstractEventLoop, on_failure: OnFailure) -> None:
         self.loop = loop
         self._on_failure = on_failure
-        self._tasks: dict[asyncio.Task[Any], None] = {}  # In the order of their start.
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # In start order.
         self._stopped = False
 
     @property
