@@ -1,10 +1,10 @@
-"""The answer to a produce request: what a producer hears of each append, and when.
+"""The response to a produce request: the outcome of each append, and when it is sent.
 
     awaiting   some partition has not yet acknowledged its append
     answered   all have, or failed, or the request has timed out
 
-A partition completes its append here, without anything in between: once it is as safe as `acks`
-asks, or with the error that prevents it.
+A partition completes its append here directly: once it is as safe as `acks` demands, or with the
+error that prevents it.
 """
 
 from functools import partial
@@ -42,12 +42,12 @@ _RECORD_ERROR_CODES: dict[type[RecordError], ErrorCode] = {
     InvalidTimestamp: ErrorCode.invalid_timestamp,
     UnsupportedFormat: ErrorCode.unsupported_for_message_format,
 }
-# Another leader may have what is missing here; to an idempotent producer a gap is fatal.
+# Another leader may have what is missing here; for an idempotent producer a gap is fatal.
 _PERHAPS_FOLLOWER = ApiError(
     ErrorCode.not_leader_or_follower, "the controller may have made another broker the leader"
 )
 
-_Append = tuple[str | UUID, list[PartitionResult], int]  # Its topic, and which result is its own.
+_Append = tuple[str | UUID, list[PartitionResult], int]  # Its topic, and the index of its result.
 
 
 class Acknowledgement:
@@ -65,7 +65,7 @@ class Acknowledgement:
     )
 
     def __init__(self, broker: Broker, topics: list[TopicResult]) -> None:
-        self.has_failed = False  # An append, or a partition that took none.
+        self.has_failed = False  # An append failed, or a partition accepted none.
         self.deadline_ms = 0.0
         self._broker = broker
         self._topics = topics
@@ -81,7 +81,7 @@ class Acknowledgement:
         topic: str | UUID,
         results: list[PartitionResult],
     ) -> None:
-        """Answer after this append, whose result is the last of `results`."""
+        """Answer only after this append, whose result is the last of `results`."""
         number = self._appends_count
         self._appends_count = number + 1
         self._awaited[number] = topic, results, len(results) - 1
@@ -95,7 +95,7 @@ class Acknowledgement:
         timeout_ms: int,
         throttle_ms: int,
     ) -> None:
-        """All appends are made; `reply` is sent when none is awaited."""
+        """All appends are made; `reply` is sent once none is awaited."""
         self._session = session
         self._reply = reply
         self._header = header
@@ -107,7 +107,7 @@ class Acknowledgement:
             self._answer(reply)
 
     def expire(self) -> None:
-        """The request has timed out; what partitions say of it from here on is ignored."""
+        """The request has timed out; later outcomes are ignored."""
         for append in self._awaited.values():
             self._fail(append, ApiError(ErrorCode.request_timed_out))
         self._awaited.clear()
@@ -146,7 +146,7 @@ def encode_with_leaders(
     topics: list[TopicResult],
     throttle_ms: int,
 ) -> bytes:
-    """The leaders of what is led elsewhere are named with their addresses."""
+    """Names the leaders of partitions led elsewhere, with their addresses."""
     leaders = {
         result.current_leader.leader_id
         for topic in topics

@@ -1,7 +1,7 @@
-"""Whether the records of a transactional producer may be appended.
+"""Whether a transactional producer's records may be appended.
 
-A log that has the producer's transaction open takes more of it unasked. Otherwise the coordinator
-is asked; see `transactional_writes`.
+A log with the producer's transaction open accepts more of it without asking. Otherwise the
+coordinator is asked; see `transactional_writes`.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from ottla.transactions.transaction import Producer
 _ABORTABLE_SINCE = 11
 _ADDED_HERE_SINCE = 12
 
-# Clients know none of these in an answer to Produce; they try again after this one.
+# Clients know none of these in a Produce response; they retry after this one.
 _TRY_AGAIN = frozenset(
     {
         ErrorCode.coordinator_load_in_progress,
@@ -55,7 +55,7 @@ class Admission:
         api_version: int,
         refused: list[TopicResult] | None = None,
     ) -> None:
-        """`refused` are the results of topics that may not be written to."""
+        """`refused` are the results of topics without write permission."""
         self.refused = refused or []
         self._broker = broker
         self._transactional_id = transactional_id
@@ -66,10 +66,10 @@ class Admission:
         self._refusal: ApiError | None = None
 
     def writes_to_ask_for(self, request: ProduceRequest) -> Write | None:
-        """The partitions of which the coordinator has to be asked before anything is appended.
+        """The partitions about which the coordinator must be asked before anything is appended.
 
-        It puts them into the transaction, or it is on another broker. Also, without partitions,
-        when something of the same producer waits for that already.
+        Either it adds them to the transaction, or it is on another broker. Without partitions if a
+        write of the same producer is already waiting for that.
         """
         if not self._adds and not self._is_elsewhere:
             return None
@@ -86,7 +86,7 @@ class Admission:
         return Write(self._transactional_id, producer, tuple(topic_partitions))
 
     async def ask(self, write: Write) -> None:
-        """A refusal is that of every batch which the log does not take unasked."""
+        """A refusal applies to every batch that the log does not accept without asking."""
         if not write.partitions:
             return
         broker = self._broker
@@ -102,7 +102,7 @@ class Admission:
             self._refusal = error.with_traceback(None)
 
     def end(self) -> None:
-        """All that was admitted has been appended."""
+        """Everything admitted has been appended."""
         if self._guards is not None:
             self._guards.release()
 
@@ -124,7 +124,7 @@ class Admission:
             raise self._for_produce(error) from error
 
     def _transactional(self, request: ProduceRequest) -> Iterator[tuple[Partition, BatchHeader]]:
-        """Batches that are not well-formed, or not for this broker, are refused later."""
+        """Batches that are malformed, or not for this broker, are rejected later."""
         for topic, topic_id, produced in request.topics:
             for item in produced:
                 records = item.records

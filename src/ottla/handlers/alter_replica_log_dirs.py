@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs (34): v1-v2.
 
-Moves replicas of this broker to other log directories of it (KIP-113). The answer comes when the
-move has begun, for good; DescribeLogDirs shows its progress.
+Moves replicas between log directories of this broker (KIP-113). Answered once the move has begun
+durably; DescribeLogDirs shows its progress.
 
 v2  flexible
 """
@@ -49,7 +49,7 @@ def error_response(
 
 
 def _paths(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
-    """Of a partition that is named twice, the last directory counts."""
+    """If a partition is named twice, the last directory counts."""
     return {
         TopicPartition(topic.name, index): directory.path
         for directory in request.dirs

@@ -1,7 +1,6 @@
 """AlterUserScramCredentials (51): v0.
 
-Sets and removes the passwords of users (KIP-554). The client salts them; the password itself never
-comes here.
+Sets and removes user passwords (KIP-554). The client salts them; the password itself is never sent.
 """
 
 from collections.abc import Awaitable

@@ -1,4 +1,4 @@
-"""What the dispatch table says about one API."""
+"""An entry of the dispatch table."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
@@ -10,41 +10,41 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.lazy_dataclass import dataclass
 
-# Parses the frame and answers the session by itself; it names the overtakers with its reply.
+# Parses the frame and answers the session itself; names the overtakers with its reply.
 HotHandler = Callable[[Broker, Session, RequestHeader, memoryview], None]
 
-# What only brokers ask for; together with the fetches of followers and of the quorum's replicas.
+# Requests only from brokers; in addition to the fetches of followers and quorum replicas.
 BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85, 86, 87, 10_001}
 
 
-# What brokers ask for of each other, and Kafka's brokers do not tell clients of.
+# Requests only between brokers, which Kafka's brokers do not announce to clients.
 UNTOLD: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82})
 INIT_PRODUCER_ID_KEY: Final = 22
-TWO_PHASE_VERSION: Final = 6  # Of InitProducerId: it may ask for two-phase commit (KIP-939).
+TWO_PHASE_VERSION: Final = 6  # Of InitProducerId: allows two-phase commit (KIP-939).
 
-# A fetch of another broker is Kafka's Fetch, but counted apart from those of consumers.
+# A fetch from another broker is Kafka's Fetch, but counted apart from those of consumers.
 FOLLOWER_FETCH_KEY: Final = -1
 FOLLOWER_FETCH_NAME: Final = "FetchFollower"
 
 
 class HandlerModule(Protocol):
-    """What a module of this package has that serves a cold API."""
+    """What a handler module of a cold API provides."""
 
     def handle(self, broker: Broker, context: RequestContext, request: Any, /) -> object:
-        """The newest request entity in, the newest response entity out, now or later."""
+        """Takes the newest request entity and returns the newest response entity, now or later."""
 
     def error_response(self, request: Any, error: ApiError, /) -> object:
-        """The response that says that all of a request was refused."""
+        """The response if the whole request is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColdApi:
     key: int
     name: str
-    low: int  # The lowest and the highest version that are served.
+    low: int  # The lowest and the highest supported version.
     high: int
     module: HandlerModule
-    # What may be handled before this is answered, where it is not answered at once.
+    # Requests that may be handled before this one is answered, if it is not answered at once.
     overtakers: Overtakers = NOBODY
 
 
@@ -55,14 +55,14 @@ class HotApi:
     low: int
     high: int
     handle: HotHandler
-    claimed_low: int  # What ApiVersions says; clients expect it of Produce.
+    claimed_low: int  # What ApiVersions announces; clients expect it for Produce.
 
 
 Api = ColdApi | HotApi
 
 
 def claimed_versions(table: Iterable[Api], *, two_phase: bool) -> dict[int, tuple[int, int]]:
-    """What ApiVersions answers: the lowest and highest version by API key."""
+    """The content of ApiVersions: the lowest and highest version by API key."""
     claimed = {
         api.key: (api.claimed_low if isinstance(api, HotApi) else api.low, api.high)
         for api in table

@@ -1,4 +1,4 @@
-"""Who may do what, as handlers ask it: `context.access` for cold APIs, `access_of` for hot ones."""
+"""Authorization checks of handlers: `context.access` for cold APIs, `access_of` for hot ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
@@ -20,12 +20,12 @@ FAILURES: Final[Mapping[ResourceType, ErrorCode]] = {
     ResourceType.USER: ErrorCode.delegation_token_authorization_failed,
 }
 
-NOT_ASKED: Final = i32(-2147483648)  # Authorized operations that nobody wanted to know.
+NOT_ASKED: Final = i32(-2147483648)  # Authorized operations were not requested.
 
-# Of topics, whether they exist or not.
+# For topics, whether they exist or not.
 DENIED: Final = ApiError(ErrorCode.topic_authorization_failed, "Topic authorization failed.")
 
-# Who the configs of a resource belong to, by the type of config resources.
+# The type of resource that owns configs, by config resource type.
 _CONFIG_OWNERS: Final[Mapping[int, ResourceType]] = {
     2: ResourceType.TOPIC,
     4: ResourceType.CLUSTER,  # A broker.
@@ -79,7 +79,7 @@ def split_topics(
     items: Sequence[T],
     name_of: Callable[[T], str | None],
 ) -> tuple[list[T], list[T]]:
-    """Those whose topic may be used, or is not named, and those whose topic may not."""
+    """Items whose topic is allowed or not named, and items whose topic is denied."""
     denied = denied_topics(context, operation, filter(None, map(name_of, items)))
     return (
         [item for item in items if name_of(item) not in denied],
@@ -98,7 +98,7 @@ class ConfigResource(Protocol):
 def config_refusals(
     context: RequestContext, operation: Operation, resources: Iterable[ConfigResource]
 ) -> dict[tuple[int, str], ApiError]:
-    """By type and name. Configs of other types than these are refused as such."""
+    """By type and name. Configs of other resource types are rejected as such."""
     refusals = {}
     for resource in resources:
         resource_type = _CONFIG_OWNERS.get(resource.resource_type)
@@ -147,7 +147,7 @@ def require_authorizer(broker: Broker) -> None:
 
 
 def may_act_as_node(broker: Broker, session: Session) -> bool:
-    """Without an authorizer, super users of listeners that authenticate may, and all on others."""
+    """Without an authorizer: super users if the listener authenticates, otherwise everyone."""
     if broker.authorizer is None:
         return session.may_act_as_node
     return access_of(broker, session).authorize(
@@ -156,7 +156,7 @@ def may_act_as_node(broker: Broker, session: Session) -> bool:
 
 
 def may_abort_transactions(broker: Broker, session: Session, api_key: int) -> bool:
-    """An administrator may write transaction markers, to abort what hangs."""
+    """An administrator may write transaction markers, to abort hanging transactions."""
     return (
         api_key == _WRITE_TXN_MARKERS_KEY
         and broker.authorizer is not None

@@ -1,6 +1,6 @@
-"""What handlers work with: the drivers of one node, and where a request came from.
+"""What handlers use: the drivers of a node, and the context of a request.
 
-Handlers hold no state; everything that lasts is in one of these drivers.
+Handlers are stateless; everything lasting is in one of these drivers.
 """
 
 from asyncio import AbstractEventLoop
@@ -49,7 +49,7 @@ _NEVER: Final = 1 << 15  # No API has this version.
 class Broker:
     node_id: int
     cluster_id: str
-    image: MetadataImage  # The committed metadata; replay changes it in place.
+    image: MetadataImage  # The committed metadata; replay updates it in place.
     controller: Controller
     quorum: QuorumRequests
     metadata_end_offset: Callable[[], int]  # Everything before it is in the image.
@@ -66,13 +66,13 @@ class Broker:
     coordinators_elsewhere: ServingCoordinators
     completion: TransactionCompletion
     markers: TransactionMarkers
-    remote_transactions: RemoteTransactions  # What other brokers coordinate.
+    remote_transactions: RemoteTransactions  # Transactions coordinated by other brokers.
     pending_writes: PendingWrites
     share: ShareGroups
     logs: LogManager
     clock: Clock
     loop: AbstractEventLoop
-    executor: Executor  # For what waits for the disk.
+    executor: Executor  # For work that waits for the disk.
     supervisor: Supervisor
     quotas: ClientQuotas
     fetch_bytes_max: int
@@ -80,9 +80,9 @@ class Broker:
     client_metrics: ClientMetrics
     new_uuid: Callable[[], UUID]
     api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
-    controller_listeners: frozenset[str] = frozenset()  # Those that Kafka keeps for controllers.
-    keys_off: frozenset[int] = frozenset()  # APIs that the configuration turns off.
-    authorizer: Authorizer | None = None  # Without one, everyone may do everything.
+    controller_listeners: frozenset[str] = frozenset()  # Reserved for controllers, as in Kafka.
+    keys_off: frozenset[int] = frozenset()  # APIs disabled by the configuration.
+    authorizer: Authorizer | None = None  # Without one, everything is allowed.
     apis: dict[int, ApiCounters] = field(default_factory=dict)  # By API key.
 
 
@@ -91,11 +91,11 @@ class RequestContext(NamedTuple):
     client_id: str | None
     listener_name: str
     session: Session
-    access: Access = UNLIMITED  # What the client may do; see `authorization` for its use.
-    forwarded: Caller | None = None  # The client, if another node has passed its request on.
+    access: Access = UNLIMITED  # The client's permissions; see `authorization`.
+    forwarded: Caller | None = None  # The client, if another node forwarded its request.
 
     def caller(self, *, strict_from: int = _NEVER) -> Caller:
-        """The client, whose requests may be refused for its quota from this version on."""
+        """The client; from version `strict_from` on its requests may be rejected for its quota."""
         if self.forwarded is not None:
             return self.forwarded
         session = self.session

@@ -1,4 +1,4 @@
-"""The cluster as a client sees it, who came in by one of its listeners."""
+"""The cluster as seen by a client on one of its listeners."""
 
 from collections.abc import Container, Iterable
 from typing import NamedTuple
@@ -24,7 +24,7 @@ def addresses(
     fenced: bool = False,
     also: Container[int] = (),
 ) -> list[BrokerAddress]:
-    """Brokers that have the listener, by id; of those that are fenced all, or only some."""
+    """Brokers with the listener, by id; fenced ones only if `fenced` or listed in `also`."""
     return [
         BrokerAddress(broker, end_point.host, i32(end_point.port))
         for _, broker in sorted(image.brokers.items())
@@ -35,7 +35,7 @@ def addresses(
 
 
 class Reachable:
-    """Of the brokers that a client is told, those that it can reach and that are not fenced."""
+    """The brokers that a client can reach and that are not fenced."""
 
     def __init__(self, image: MetadataImage, listed: Iterable[BrokerAddress]) -> None:
         self._image = image

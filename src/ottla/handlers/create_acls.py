@@ -1,6 +1,6 @@
 """CreateAcls (30): v1-v3.
 
-Adds access control entries. Each has an answer of its own; one that is there already is no error.
+Adds access control entries. Each has its own result; an existing one is not an error.
 
 v1  prefixes (KIP-290)
 v2  flexible

@@ -1,6 +1,6 @@
 """CreateDelegationToken (38): v1-v3.
 
-A token that somebody can log in with who does not have the password (KIP-48).
+Creates a token for logging in without a password (KIP-48).
 
 v2  flexible
 v3  tokens for other users (KIP-373)

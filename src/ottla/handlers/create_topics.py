@@ -24,7 +24,7 @@ from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 async def handle(
     broker: Broker, context: RequestContext, request: CreateTopicsRequest
 ) -> CreateTopicsResponse:
-    """Who may not describe the configs of a topic may create it and is not told them."""
+    """A client that may not describe a topic's configs may create it, but does not see them."""
     access = context.access
     counts = Counter(topic.name for topic in request.topics)
     allowed: Sequence[CreatableTopic] = request.topics

@@ -1,4 +1,4 @@
-"""Who leads now: told to a client that asked the wrong broker, or knows an old epoch (KIP-951)."""
+"""The current leader, for a client that asked the wrong broker or has an old epoch (KIP-951)."""
 
 from collections.abc import Collection
 from typing import Final
@@ -16,7 +16,7 @@ _MOVED: Final = frozenset({ErrorCode.not_leader_or_follower, ErrorCode.fenced_le
 def current_leader(
     image: MetadataImage, topic: str | UUID, index: int, error_code: int
 ) -> Leader | None:
-    """None when the error is another one, or nobody leads."""
+    """None for other errors, or if there is no leader."""
     if error_code not in _MOVED:
         return None
     found = image.topics.get(topic) if isinstance(topic, str) else image.topic_by_id(topic)
@@ -29,7 +29,7 @@ def current_leader(
 def leader_endpoints(
     image: MetadataImage, listener_name: str, leader_ids: Collection[int]
 ) -> list[NodeEndpoint]:
-    """Where the client reaches them."""
+    """Their addresses for the client."""
     return [
         NodeEndpoint(address.broker.broker_id, address.host, address.port, address.broker.rack)
         for address in addresses(image, listener_name)

@@ -1,7 +1,7 @@
-"""What an operator has to know about the dead letters of a share-partition.
+"""What an operator must know about the dead letters of a share-partition.
 
-The state that its leader has written says how many wait, and whether the group is held up by them;
-the metadata says what may keep them from being written.
+The persisted state tells how many wait, and whether they hold up the group; the metadata tells what
+may prevent them from being written.
 """
 
 from typing import Final
@@ -15,18 +15,18 @@ from ottla.handlers.broker import Broker
 from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
 
-_PARKED_MAX: Final = 100_000  # Among more, dead letters are not looked for.
+_PARKED_MAX: Final = 100_000  # Beyond that, dead letters are not counted.
 
 
 async def dead_letter_note(
     broker: Broker, key: SharePartitionKey, summary: ShareState
 ) -> str | None:
-    """None when no dead letters wait, or none are known of."""
+    """None if no dead letters wait, or none are known."""
     topic = broker.image.topic_name(key.topic_id)
     if topic is None or summary.start_offset == NO_OFFSET:
         return None
     try:
-        # With the leader epoch that it has, so that nobody is fenced.
+        # With its current leader epoch, so that no one is fenced.
         state = await broker.share.persister.read(key, summary.leader_epoch)
         parked: list[ParkedChange] = []
         if 0 < state.parked_count <= _PARKED_MAX:

@@ -1,4 +1,4 @@
-"""What the APIs of delegation tokens have in common."""
+"""What the delegation token APIs have in common."""
 
 from ottla.handlers.broker import RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -6,7 +6,7 @@ from ottla.security.principal import ANONYMOUS
 
 
 def require_login(context: RequestContext) -> None:
-    """A token is for somebody whom the broker knows, and not by another token."""
+    """A token is for an authenticated client, not for one that logged in with another token."""
     caller = context.caller()
     if caller.by_token or caller.principal == ANONYMOUS:
         raise ApiError(

@@ -1,6 +1,6 @@
 """DeleteAcls (31): v1-v3.
 
-Removes the access control entries that filters choose, and says which those were.
+Removes the access control entries that match filters, and returns them.
 
 v1  prefixes, and filters by what a name falls under (KIP-290)
 v2  flexible

@@ -1,6 +1,6 @@
 """DeleteShareGroupState (86): v0.
 
-The coordinator of a share group has the state of share-partitions removed.
+The coordinator of a share group deletes the state of share-partitions.
 """
 
 from collections.abc import Awaitable

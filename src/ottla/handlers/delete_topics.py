@@ -33,7 +33,7 @@ async def handle(
     allowed, refused = [], []
     for topic in request.topics:
         if counts[topic.name, topic.topic_id] > 1:
-            allowed.append(topic)  # And refused as a duplicate.
+            allowed.append(topic)  # It is then rejected as a duplicate.
             continue
         refusal = _refusal(broker, access, topic)
         if refusal is None:
@@ -49,7 +49,7 @@ async def handle(
 def _refusal(
     broker: Broker, access: Access, topic: DeleteTopicState
 ) -> DeletableTopicResult | None:
-    """A topic that may not be described is not told of: neither its name, nor that it is there."""
+    """Reveals neither the name nor the existence of a topic that may not be described."""
     known: str | None = topic.name
     if known is None and topic.topic_id is not None:
         known = broker.image.topic_name(topic.topic_id)

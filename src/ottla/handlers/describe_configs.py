@@ -1,8 +1,8 @@
 """DescribeConfigs (32): v1-v4.
 
-Every key of a topic, a group, a subscription to client metrics or this broker, with its value,
-where that comes from, and on request what stands behind it and what the key means. The broker with
-the empty name stands for all brokers: it has only what was set for all of them.
+Every key of a topic, a group, a client metrics subscription or this broker, with its value and
+source, and on request its synonyms and documentation. The broker with the empty name stands for all
+brokers: it has only what was set for all of them.
 
 v1  synonyms and sources (KIP-226)
 v3  types and documentation (KIP-569)
@@ -121,7 +121,7 @@ def _entries(broker: Broker, resource: DescribeConfigsResource) -> list[ConfigEn
 
 
 def _shared_only(entry: ConfigEntry) -> ConfigEntry:
-    """As it is for a broker that has nothing of its own."""
+    """The entry for a broker without values of its own."""
     return ConfigEntry(
         entry.key,
         tuple(

@@ -1,6 +1,6 @@
 """DescribeOffsetTimes (10001): v0, an API of Ottla's own.
 
-How far partitions that this broker leads are committed, and when records were written.
+The high watermarks of partitions that this broker leads, and when records were written.
 """
 
 from kio.static.primitive import i64
@@ -23,7 +23,7 @@ from ottla.replication.record_times import first_unread_ms
 async def handle(
     broker: Broker, _: RequestContext, request: DescribeOffsetTimesRequest
 ) -> DescribeOffsetTimesResponse:
-    """Looked up in a thread, for it may wait for the disk."""
+    """Runs in a thread, because it may wait for the disk."""
     topics = await broker.loop.run_in_executor(broker.executor, _look_up, broker, request)
     return DescribeOffsetTimesResponse(throttle_time=NO_THROTTLE, topics=topics)
 

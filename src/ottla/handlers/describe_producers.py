@@ -68,7 +68,7 @@ def _describe(broker: Broker, topic: str, index: i32) -> PartitionResponse:
     return PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.none,
-        # Taken at once, for others expire producers from a thread.
+        # Copied at once, because a thread expires producers.
         active_producers=tuple(_producer(entry) for entry in list(partition.log.producers)),
     )
 

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (75): v0 (KIP-966).
 
-Topics by name, in the order of their names, page by page: a cursor says where the next page starts.
+Topics in name order, page by page: a cursor tells where the next page starts.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def error_response(
 def _wanted(
     image: MetadataImage, request: DescribeTopicPartitionsRequest
 ) -> Iterator[tuple[TopicName, int]]:
-    """Names in order, each with the partition to start at; none named means all."""
+    """Sorted names, each with the partition to start at; naming none means all."""
     names = {topic.name for topic in request.topics} or {
         topic.name for topic in image.topics.values()
     }

@@ -36,7 +36,7 @@ async def handle(
 
 
 def _shown(context: RequestContext, state: TransactionState) -> TransactionState:
-    """Without topics that may not be described."""
+    """Without topics that the client may not describe."""
     allowed, denied = split_topics(
         context, Operation.DESCRIBE, state.topics, lambda topic: topic.topic
     )

@@ -1,11 +1,11 @@
-"""From a frame to its handler, and from what that returns to an answer.
+"""From a frame to its handler, and from the result to a response.
 
-Hot APIs get the frame as it is. For the others the request is read, the handler called, and its
-response written: at once if it is there, otherwise when its future has it; a coroutine gets a task
-that waits for it, and what comes next on the connection waits as well, unless the table lets it
-overtake. A handler that raises ApiError has refused the request; any other exception is a bug,
-which is logged and answered with UNKNOWN_SERVER_ERROR. An API or version that is not in the table
-ends the connection, as in Kafka, except for ApiVersions.
+Hot APIs get the raw frame. For the others the request is parsed, the handler called, and its
+response written: at once if it is there, otherwise when its future has it; for a coroutine a task
+waits. Later requests on the connection wait as well, unless the table lets them overtake. A handler
+that raises ApiError has rejected the request; any other exception is a bug, which is logged and
+answered with UNKNOWN_SERVER_ERROR. An API or version that is not in the table ends the connection,
+as in Kafka, except for ApiVersions.
 """
 
 import logging
@@ -68,7 +68,7 @@ _BROKER_FAILED = ApiError(ErrorCode.unknown_server_error, "the broker failed; se
 
 
 def make_early_dispatch(broker: Broker, table: Mapping[int, Api]) -> Dispatch:
-    """Of a node that serves no clients yet: who asks for what the table has not is too early."""
+    """For a node that serves no clients yet: requests outside the table are too early."""
     dispatch = make_dispatch(broker, table)
 
     def dispatch_early(session: Session, frame: memoryview) -> None:
@@ -89,7 +89,7 @@ class _Call(NamedTuple):
     broker: Broker
 
     def frame_of(self, outcome: object) -> bytes:
-        """Of a response, or of the error that there is instead."""
+        """The frame of a response, or of the error that replaces it."""
         if isinstance(outcome, ApiError):
             return self._write(self.api.module.error_response(self.request, outcome))
         try:

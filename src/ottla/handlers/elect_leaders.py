@@ -1,7 +1,6 @@
 """ElectLeaders (43): v0-v2.
 
-Moves leaders to the first replica of their partitions, or gives partitions a leader that is not in
-sync.
+Moves leadership to the first replica of partitions, or elects a leader that is not in sync.
 
 v1  unclean elections (KIP-460); an error for the whole request
 v2  flexible

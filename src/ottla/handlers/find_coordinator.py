@@ -1,9 +1,9 @@
 """FindCoordinator (10): v0-v6.
 
 Names the broker that coordinates a group, a transactional id or the state of a share-partition
-(group:topic-id:partition): the leader of the partition of `__consumer_offsets`,
-`__transaction_state` or `__share_group_state` that the key falls on. The first one to ask has that
-topic created. A leader that does not know yet that it is one is not named, for it would refuse.
+(group:topic-id:partition): the leader of the key's partition of `__consumer_offsets`,
+`__transaction_state` or `__share_group_state`. The topic is created for the first request. A leader
+that does not know of its leadership yet is not named, because it would refuse.
 
 v1  key types: group, transaction
 v3  flexible
@@ -110,7 +110,7 @@ async def _settle_and_answer(
 
 
 def _is_settled(broker: Broker, coordinators: AnyCoordinators, key: str) -> bool:
-    """It is known whether the coordinator serves."""
+    """Whether it is known if the coordinator is serving."""
     leadership = _leadership(broker, coordinators, key)
     return leadership is not None and (
         leadership.leader in (broker.node_id, NO_LEADER)
@@ -121,7 +121,7 @@ def _is_settled(broker: Broker, coordinators: AnyCoordinators, key: str) -> bool
 def _leadership(
     broker: Broker, coordinators: AnyCoordinators, key: str
 ) -> PartitionLeadership | None:
-    """Of the partition that the key falls on; None while there is none."""
+    """Of the key's partition; None if there is none."""
     index = coordinators.partition_of(key)
     state = None if index is None else broker.image.partition(coordinators.topic, index)
     if index is None or state is None:

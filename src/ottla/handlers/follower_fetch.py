@@ -1,8 +1,8 @@
-"""Fetch (1) of a follower: as in `fetch`, up to the end of the log, committed or not.
+"""Fetch (1) from a follower: as in `fetch`, but up to the log end, committed or not.
 
-Up to v14 the request has a replica id; from v15 on it comes in a tagged field, with the broker's
-epoch (KIP-903). From v12 on the follower tells the epoch of its last record, and hears where its
-log leaves the leader's (KIP-595).
+Up to v14 the request has a replica id; from v15 on that is in a tagged field, with the broker's
+epoch (KIP-903). From v12 on the follower sends the epoch of its last record, and is told where its
+log diverges from the leader's (KIP-595).
 """
 
 from typing import cast
@@ -27,7 +27,7 @@ from ottla.replication.follower_sessions import FollowerAnswer
 
 
 def _denied(request: FetchRequest) -> list[tuple[str | UUID, PartitionData]]:
-    """As Kafka says it to one who is no broker."""
+    """Kafka's response to a client that is not a broker."""
     return [
         (topic.topic_id or topic.topic, PartitionData(partition.partition, DENIED.code))
         for topic in request.topics
@@ -55,7 +55,7 @@ def handle_follower_fetch(
             answer.session_id,
             group_by_topic(answer.partitions),
         )
-        # The records are the log slices that were read, which a session can send.
+        # The records are log slices, which a session can send.
         reply.send(cast("list[Part]", parts))
 
     def end(_: Session) -> None:

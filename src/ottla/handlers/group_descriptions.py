@@ -1,4 +1,4 @@
-"""What the APIs that describe groups do alike, whatever the type of the groups."""
+"""The common part of the APIs that describe groups of any type."""
 
 from asyncio import Future
 from collections.abc import Callable, Iterable, Sequence
@@ -42,9 +42,9 @@ async def describe_each(
     topics_of: Callable[[G], Iterable[str]],
     with_operations: bool,
 ) -> tuple[G, ...]:
-    """One description for each group, in this order; `failed` stands for one that is refused.
+    """One description per group, in order; `failed` creates those of rejected groups.
 
-    Nothing is told of a group if the caller may not describe one of its topics.
+    Reveals nothing about a group if the caller may not describe one of its topics.
     """
 
     def begin(group_id: GroupId) -> "Future[tuple[G, ...]]":
@@ -61,7 +61,7 @@ async def describe_each(
 
 
 def assigned_topics(group: Any) -> set[str]:
-    """Those of the assignments of a group's members."""
+    """The topics in the assignments of a group's members."""
     return {
         topic.topic_name
         for member in group.members
@@ -72,7 +72,7 @@ def assigned_topics(group: Any) -> set[str]:
 
 
 def _with_operations(context: RequestContext, group: G) -> G:
-    """With what the caller may do to it."""
+    """Add the operations that the caller may perform on it."""
     if group.error_code is not ErrorCode.none:
         return group
     operations = authorized_operations(context, ResourceType.GROUP, group.group_id)

@@ -1,7 +1,7 @@
 """InitProducerId (22): v0-v6.
 
-Gives a producer the id under which its retries are recognised. With a transactional id, it also
-fences whoever had that before, and ends what it left open.
+Assigns a producer the id by which its retries are recognized. With a transactional id, it also
+fences the previous producer, and ends what it left open.
 
 v2  flexible
 v3  the producer may name the id and epoch that it has (KIP-360)
@@ -37,7 +37,7 @@ def handle(
 
 
 def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
-    """Who may write to any topic may do so idempotently."""
+    """A client that may write to any topic may do so idempotently."""
     access, transactional_id = context.access, request.transactional_id
     if transactional_id is not None:
         require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
@@ -78,7 +78,7 @@ async def _init(
     try:
         response = await _ask(broker, transactional_id, request)
         if response.error_code is ErrorCode.concurrent_transactions:
-            # What was open is being aborted by this request.
+            # This request is aborting what was open.
             await broker.completion.wait(transactional_id, COMPLETION_WAIT_S)
             response = await _ask(broker, transactional_id, request)
     except ApiError as error:

@@ -1,6 +1,6 @@
 """InitializeShareGroupState (83): v0.
 
-The coordinator of a share group makes the state of share-partitions, or makes it anew.
+The coordinator of a share group creates or resets the state of share-partitions.
 """
 
 from collections.abc import Awaitable

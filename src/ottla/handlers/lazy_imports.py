@@ -1,8 +1,8 @@
-"""Imports of modules that run when something of them is first used.
+"""Imports that run a module when something in it is first used.
 
-To type checkers and editors they are imports like any other. Nodes in several threads may use a
-module first at the same time: one of them runs it, and the others wait. (The loader of the standard
-library shows them a module that is half done, before Python 3.13.)
+Type checkers and editors see ordinary imports. Nodes in several threads may use a module for the
+first time at once: one of them runs it, and the others wait. (Before Python 3.13, the loader of the
+standard library shows them a half-initialized module.)
 """
 
 import sys
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.abc import Loader, MetaPathFinder
-else:  # They would bring the readers of resources with them, and Python asks for no type here.
+else:  # They would import the resource readers, and Python needs no type here.
     Loader = MetaPathFinder = object
 
 _running = RLock()  # Held while a module runs, which may use others.
@@ -23,7 +23,7 @@ _running = RLock()  # Held while a module runs, which may use others.
 
 @contextmanager
 def lazy_imports_of(package: str) -> Iterator[None]:
-    """Of the modules of `package` that are imported in this context."""
+    """For the modules of `package` that are imported in this context."""
     finder = _LazyFinder(package)
     sys.meta_path.insert(0, finder)
     try:
@@ -67,7 +67,7 @@ class _UnusedModule(ModuleType):
             spec: ModuleSpec = object.__getattribute__(self, "__spec__")
             loader: Loader | None = spec.loader_state
             if loader is not None:
-                spec.loader_state = None  # What it uses of itself while it runs is as it is.
+                spec.loader_state = None  # While it runs, it sees itself as it is.
                 try:
                     loader.exec_module(self)
                 except BaseException:

@@ -1,7 +1,7 @@
-"""Fetch (1) of the metadata log: v12-v18, by the other replicas of the quorum, voters or not.
+"""Fetch (1) of the metadata log: v12-v18, from the other replicas of the quorum, voters or not.
 
-The partition is named by its topic's id, which no other topic has. The leader of the quorum answers
-with records; the others say who that is.
+The partition is identified by its topic id, which no other topic has. The leader of the quorum
+answers with records; the others name the leader.
 
 v15  the replica in a tagged field
 v16  the leader's address
@@ -22,7 +22,7 @@ from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC_ID
 
-# Of a fetch by another node: that node's next one, on the same connection.
+# After a fetch from another node: that node's next one, on the same connection.
 REPLICA_OVERTAKERS: Final = frozenset({1})
 
 

@@ -1,6 +1,6 @@
 """OffsetCommit (8): v2-v10.
 
-Stores how far a group has read. Topics and partitions that do not exist are refused one by one.
+Commits a group's offsets. Topics and partitions that do not exist are rejected one by one.
 
 v3   throttle time in the response
 v5   no retention time: the broker's holds (KIP-211)
@@ -40,12 +40,12 @@ _REFUSED_BEFORE: Final = frozenset(
     }
 )
 
-# Members of enums are slow to look up.
+# Enum members are slow to look up.
 _READ: Final = Operation.READ
 _TOPIC: Final = ResourceType.TOPIC
 _GROUP: Final = ResourceType.GROUP
 
-# The coordinator has it when the handler returns: one commit behind another finds it there.
+# The coordinator has the commit when the handler returns: the next one sees it.
 _OVERTAKERS: Final = frozenset({OFFSET_COMMIT_KEY})
 
 
@@ -113,7 +113,7 @@ def _encode(
 def _authorize(
     broker: Broker, session: Session, request: OffsetCommitRequest
 ) -> tuple[OffsetCommitRequest, list[TopicResult]]:
-    """What is left of the request, and the results of the topics that may not be read."""
+    """The rest of the request, and the results of unreadable topics."""
     access = access_of(broker, session)
     if not access.authorize(_READ, _GROUP, request.group_id):
         code = ErrorCode.group_authorization_failed
@@ -177,7 +177,7 @@ def _refusal(broker: Broker, request: OffsetCommitRequest, error: ApiError) -> l
 
 
 def _refused_topic(broker: Broker, topic: CommittedTopic, code: ErrorCode) -> TopicResult:
-    """Partitions that do not exist are refused as such, whatever else is wrong."""
+    """Partitions that do not exist are rejected as such, whatever else is wrong."""
     name, topic_id, partitions = topic
     unknown = ErrorCode.unknown_topic_or_partition
     if not name:

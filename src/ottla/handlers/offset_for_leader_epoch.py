@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (23): v2-v4.
 
-Where the records of a leader epoch end, so that a consumer that sees a new leader finds out whether
-what it has read is still there (KIP-320).
+Where the records of a leader epoch end, so that a consumer that sees a new leader can find out
+whether what it has read is still there (KIP-320).
 
 v2  the leader epoch that the client believes in
 v3  the replica id

@@ -1,8 +1,8 @@
 """Produce (0): v3-v13.
 
-Appends one batch per partition and answers when the records are as safe as `acks` asks: 0 is never
-answered, 1 waits for the leader, -1 for every in-sync replica. With `flush.policy = ack` both wait
-for the disk as well.
+Appends one batch per partition and answers once the records are as safe as `acks` demands: 0 is
+never answered, 1 waits for the leader, -1 for every in-sync replica. With `flush.policy = ack` both
+also wait for the disk.
 
 v5   log start offset in the response
 v8   record errors and error message (KIP-467)
@@ -44,19 +44,19 @@ from ottla.replication.unsynced_writes import Unsynced, UnsyncedWrites
 from ottla.storage.appended import Appended
 from ottla.storage.config import LogConfig
 
-# Where records are looked into: what one request may cost those that wait behind it.
+# Limits what examining records may cost the requests behind this one.
 DECOMPRESSED_RATIO_MAX = 10
 
 _ACKS = frozenset({0, 1, ACKS_ALL})
 
-# The records are in the log when the handler returns: the next go behind them, whatever is waited
-# for. All else waits: it could tell.
+# The records are in the log when the handler returns: later ones go behind them, whatever is waited
+# for. Everything else waits: it could tell the difference.
 _OVERTAKERS: Final = frozenset({0})
 
-# Without the checks of arguments that their own constructors do, which take longer than the rest.
+# Skips the argument checks of the constructors, which take longer than the rest.
 _new_tuple = tuple.__new__
 
-_ADMIN_CLIENT = "__admin_client"  # Who calls itself so may write to internal topics, as in Kafka.
+_ADMIN_CLIENT = "__admin_client"  # This client may write to internal topics, as in Kafka.
 
 
 def handle_produce(
@@ -113,7 +113,7 @@ def _produce_in_transaction(
             broker, session, reply, header, request, admission, throttle_ms=throttle_ms
         )
     else:
-        # The frame is valid in this call only.
+        # The frame is only valid during this call.
         kept = request._replace(topics=[_kept(topic) for topic in request.topics])
         turn = broker.pending_writes.queue(waiting.producer.id)
 
@@ -183,7 +183,7 @@ def _append_all(
     now_ms = broker.clock.now_ms()
     delayed: Acknowledgement | None = None
     unsynced: list[Unsynced] | None = None
-    topics = refused  # With the results of the others behind.
+    topics = refused  # The other results are appended.
     failed = bool(refused)
     for topic, topic_id, produced in produced_topics:
         results: list[PartitionResult] = []
@@ -249,7 +249,7 @@ def _append(
 
 
 def _untimely(records: memoryview, config: LogConfig, now_ms: int) -> list[int]:
-    """Indexes of the records that the topic refuses for their timestamps."""
+    """Indexes of the records that the topic rejects for their timestamps."""
     return find_outside(
         records,
         now_ms - config.message_timestamp_before_max_ms,
@@ -269,7 +269,7 @@ _NO_TRANSACTIONAL_ID = (
 
 
 def _refuse(request: ProduceRequest) -> list[TopicResult]:
-    """Nothing is appended: every partition gets the same answer."""
+    """Nothing is appended: every partition gets the same error."""
     message = f"acks is {request.acks}; it must be 0, 1 or -1"
     return [
         TopicResult(
@@ -287,7 +287,7 @@ def _refuse(request: ProduceRequest) -> list[TopicResult]:
 
 
 def _close_on_failure(session: Session, topics: list[TopicResult]) -> None:
-    """With acks=0 a closed connection is the only way to say that something went wrong."""
+    """With acks=0, closing the connection is the only way to report a failure."""
     for topic in topics:
         for result in topic.partitions:
             if result.error_code:

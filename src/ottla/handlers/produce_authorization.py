@@ -1,4 +1,4 @@
-"""Produce: who may write to which topics, and with which transactional id."""
+"""Authorizes Produce: its topics and its transactional id."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from ottla.security.authorizer import Access
 
 _PRODUCE_KEY: Final = 0
 
-# Members of enums are slow to look up.
+# Enum members are slow to look up.
 _WRITE: Final = Operation.WRITE
 _TOPIC: Final = ResourceType.TOPIC
 _TRANSACTION_DENIED: Final = ApiError(
@@ -22,7 +22,7 @@ _TRANSACTION_DENIED: Final = ApiError(
 
 
 def is_known_writable(broker: Broker, session: Session, topics: list[ProducedTopic]) -> bool:
-    """Whether all were found writable before, and no entry has changed since; for the hot path."""
+    """Whether all were found writable before and the ACLs are unchanged; for the hot path."""
     access = session.access
     if access is None or access.version != broker.image.acls.version:
         return False
@@ -36,7 +36,7 @@ def is_known_writable(broker: Broker, session: Session, topics: list[ProducedTop
 def authorize_produce(
     broker: Broker, session: Session, request: ProduceRequest
 ) -> tuple[ProduceRequest, list[TopicResult]]:
-    """What is left of the request, and the results of the topics that may not be written to."""
+    """The rest of the request, and the results of the topics that may not be written to."""
     access = access_of(broker, session)
     transactional_id = request.transactional_id
     if (

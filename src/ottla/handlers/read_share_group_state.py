@@ -1,7 +1,7 @@
 """ReadShareGroupState (84): v0.
 
-A broker that begins to lead a share-partition gets its state; older leaders are refused from then.
-Parked records come in pages, in tagged fields of Ottla's own.
+A new leader of a share-partition gets its state; older leaders are rejected from then on. Parked
+records come in pages, in Ottla's own tagged fields.
 """
 
 from collections.abc import Awaitable
@@ -22,7 +22,7 @@ from ottla.protocol.messages.read_share_group_state import (
     RequestedPartition,
 )
 
-_NO_STATE = ShareState(start_offset=0)  # Beside an error.
+_NO_STATE = ShareState(start_offset=0)  # Alongside an error.
 
 
 def handle(

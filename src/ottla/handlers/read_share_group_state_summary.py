@@ -1,6 +1,6 @@
 """ReadShareGroupStateSummary (87): v0-v1.
 
-The coordinator of a share group asks how far the group is in share-partitions. A broker that does
+A share group's coordinator asks for the group's progress in share-partitions. A broker that does
 not coordinate one is asked by its coordinator when dead letters wait there (`waiting_letters`).
 
 v1  how many records after the start offset are done (KIP-1226)
@@ -24,7 +24,7 @@ from ottla.protocol.messages.read_share_group_state_summary import (
     ReadStateSummaryResult,
 )
 
-_NO_STATE = ShareState()  # Beside an error.
+_NO_STATE = ShareState()  # Alongside an error.
 
 
 def handle(

@@ -1,6 +1,6 @@
-"""Counts the error codes of a response, wherever they stand in it.
+"""Counts the error codes in a response, wherever they are.
 
-Which fields of an entity lead to error codes is found out once for each class, from its types.
+The fields of an entity that lead to error codes are determined once per class, from its types.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from ottla.network.durations import ApiCounters
 
 class _Paths(NamedTuple):
     has_code: bool
-    lists: tuple[str, ...]  # Fields with entities that have error codes.
+    lists: tuple[str, ...]  # Fields whose entities have error codes.
 
 
 _NO_ENTITY: Final = _Paths(False, ())
@@ -45,7 +45,7 @@ def _find_paths(entity: Any) -> _Paths:
 
 
 def _items(annotation: Any) -> list[Any]:
-    """The classes of a list's items; a list may be null."""
+    """The item classes of a list, which may be nullable."""
     if typing.get_origin(annotation) is tuple:
         return [typing.get_args(annotation)[0]]
     return [item for part in typing.get_args(annotation) for item in _items(part)]

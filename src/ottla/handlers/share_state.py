@@ -1,7 +1,7 @@
-"""Steps that change both the group coordinator's list of share-partitions and their state.
+"""Changes that affect both the group coordinator's list of share-partitions and their state.
 
-State is made before a partition is listed, and removed after it is no longer listed; a step that
-fails is done again by the next one who needs it.
+State is created before a partition is listed, and removed after it is no longer listed; a failed
+step is repeated by the next request that needs it.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from ottla.handlers.internal_topics import create_internal_topic
 
 
 def find_share_group(broker: Broker, group_id: str) -> ShareGroup:
-    """To look at. ApiError if it is not coordinated here or does not exist."""
+    """For inspection. ApiError if it is not coordinated here or does not exist."""
     return broker.groups.find(group_id).machine.share_group(group_id)
 
 
 async def initialize_share_partitions(broker: Broker, group_id: str) -> bool:
-    """Make the state of partitions that the group subscribes to; whether there were any."""
+    """Create the state of subscribed partitions; returns whether any was missing."""
     machine = broker.groups.find(group_id).machine
     missing = machine.uninitialized_share_partitions(group_id)
     if not missing:
@@ -59,7 +59,7 @@ async def set_share_offsets(
 
 
 async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assignment) -> None:
-    """Of a group without members. ApiError NON_EMPTY_GROUP otherwise."""
+    """For a group without members. ApiError NON_EMPTY_GROUP otherwise."""
     await submit(
         broker,
         group_id,

@@ -1,6 +1,6 @@
-"""What the five APIs of the share coordinator have in common.
+"""The common part of the five APIs of the share coordinator.
 
-Each names a group and share-partitions of it, which are answered one by one. They come from other
+Each names a group and share-partitions, which are answered one by one. Requests come from other
 brokers: from the leaders of the partitions, and from the coordinator of the group.
 """
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class PartitionOf(Protocol):
-    """What a request says about a share-partition."""
+    """A share-partition in a request."""
 
     @property
     def partition(self) -> i32: ...
@@ -27,7 +27,7 @@ class PartitionOf(Protocol):
 
 class Outcome(NamedTuple):
     partition: i32
-    value: Any  # None where there is an error.
+    value: Any  # None with an error.
     error: ApiError | None
 
     @property
@@ -44,7 +44,7 @@ _Outcomes = Iterable[tuple[UUID | None, Iterable[Outcome]]]
 
 
 class StateAnswers(Generic[R]):
-    """Makes the responses of one API: `partition` tells of an outcome, `topic` holds those."""
+    """Builds the responses of one API: `partition` from an outcome, `topic` from those."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class StateAnswers(Generic[R]):
         return self._finish(_begin_each(request, begin))
 
     def refuse(self, request: Any, error: ApiError) -> R:
-        """The same error for every share-partition of the request."""
+        """The same error for every share-partition in the request."""
         return self._respond(
             (topic.topic_id, [Outcome(data.partition, None, error) for data in topic.partitions])
             for topic in request.topics
@@ -86,7 +86,7 @@ class StateAnswers(Generic[R]):
 
 
 def only_error(partition_result: Callable[..., T]) -> Callable[[Outcome], T]:
-    """For the APIs that have nothing else to tell of a share-partition."""
+    """For APIs that report nothing else about a share-partition."""
     return lambda outcome: partition_result(
         partition=outcome.partition,
         error_code=outcome.error_code,
@@ -95,9 +95,9 @@ def only_error(partition_result: Callable[..., T]) -> Callable[[Outcome], T]:
 
 
 def _begin_each(request: Any, begin: Callable[[SharePartitionKey, Any], Awaitable[R]]) -> _Begun:
-    """Begin with each share-partition at once, in the order of the request.
+    """Start all share-partitions at once, in request order.
 
-    As in Kafka, a request without a group is answered without a word.
+    As in Kafka, a request without a group gets an empty response.
     """
     if not request.group_id:
         return {}

@@ -1,7 +1,7 @@
-"""APIs that are answered only while the protocol that they belong to is on, as in Kafka.
+"""APIs that are answered only while their protocol is enabled, as in Kafka.
 
-A protocol is on at level 1 of its feature (`ottla features`); consumer and streams groups can
-also be left out of `group.coordinator.rebalance.protocols`.
+A protocol is enabled at level 1 of its feature (`ottla features`); consumer and streams groups can
+also be omitted from `group.coordinator.rebalance.protocols`.
 """
 
 from collections.abc import Collection
@@ -27,13 +27,13 @@ _FEATURES: Final = {
 
 
 def keys_off(protocols: Collection[str]) -> frozenset[int]:
-    """The APIs of protocols that `group.coordinator.rebalance.protocols` leaves out."""
+    """The APIs of protocols that `group.coordinator.rebalance.protocols` omits."""
     keys = {"consumer": _CONSUMER_GROUP_KEYS, "streams": _STREAMS_GROUP_KEYS}
     return frozenset().union(*(keys[name] for name in keys.keys() - set(protocols)))
 
 
 def validate_on(broker: Broker, api_key: int) -> None:
-    """ApiError if the protocol of this API is off."""
+    """ApiError if the protocol of this API is disabled."""
     feature = _FEATURES.get(api_key)
     if feature is None:
         return

@@ -1,6 +1,6 @@
-"""Holds up clients that are over a quota: they are answered, told for how long, and muted.
+"""Throttles clients that are over a quota: they are answered, told for how long, and muted.
 
-Brokers are not held up. Nothing of this is called while there is no quota.
+Brokers are not throttled. Nothing here is called while there is no quota.
 """
 
 import dataclasses
@@ -21,28 +21,28 @@ from ottla.security.quotas import (
 # The controller has counted what these create and delete.
 _MUTATION_KEYS: Final = frozenset({19, 20, 37})
 _SHARE_FETCH_KEY: Final = 78
-# Whose answers say for how long a client is held up before they come here.
+# Their responses already have a throttle time when they arrive here.
 _COUNTED_KEYS: Final = _MUTATION_KEYS | {_SHARE_FETCH_KEY}
 THROTTLE_MS_MAX: Final = 2**31 - 1
 
 
 def throttle_produce(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
-    """Count a produce request; the throttle time."""
+    """Count a produce request; returns the throttle time."""
     known, now_ms = _known(broker, session, client_id)
     of_bytes = 0 if known.produce is None else known.produce.count(size, now_ms)
     return _mute(broker.quotas, session, known, PRODUCER_BYTE_RATE, of_bytes, now_ms)
 
 
 def throttle_fetch(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
-    """Count the records of an answer; the throttle time, with which none must be sent."""
+    """Count a response's records; returns the throttle time, with which none may be sent."""
     known, now_ms = _known(broker, session, client_id)
     of_bytes = 0 if known.fetch is None else known.fetch.count_if_allowed(size, now_ms)
     return _mute(broker.quotas, session, known, CONSUMER_BYTE_RATE, of_bytes, now_ms)
 
 
 def count_shared(broker: Broker, session: Session, client_id: str | None, size: int) -> int:
-    """Count the records that a share group has handed out; the throttle time. They are sent in any
-    case, for they are locked for the client."""
+    """Count the records that a share group has delivered; returns the throttle time. They are sent
+    in any case, because they are locked for the client."""
     known, now_ms = _known(broker, session, client_id)
     throttle_ms = 0 if known.fetch is None else known.fetch.count(size, now_ms)
     if throttle_ms:
@@ -51,7 +51,7 @@ def count_shared(broker: Broker, session: Session, client_id: str | None, size: 
 
 
 def throttle_request(broker: Broker, session: Session, client_id: str | None) -> int:
-    """Count the time that a request has taken; the throttle time."""
+    """Count the time that a request has taken; returns the throttle time."""
     known, now_ms = _known(broker, session, client_id)
     return _mute(broker.quotas, session, known, REQUEST_PERCENTAGE, 0, now_ms)
 
@@ -90,7 +90,7 @@ def begin_request(quotas: ClientQuotas) -> None:
 
 
 def end_request(broker: Broker, session: Session, client_id: str | None) -> None:
-    """What it has taken since its answer was made counts for the next one."""
+    """Time since the response was made counts for the next request."""
     known, now_ms = _known(broker, session, client_id)
     if known.request is not None and not session.receiver.is_peer:
         known.request.rate.record(_lap(broker.quotas), now_ms)
@@ -121,13 +121,13 @@ def _mute(
 
 
 def _time_throttle_ms(quotas: ClientQuotas, meter: Meter, now_ms: float) -> int:
-    """At most a window, as in Kafka."""
+    """At most one window, as in Kafka."""
     return min(meter.count(_lap(quotas), now_ms), quotas.windows.size_ms)
 
 
 def _lap(quotas: ClientQuotas) -> float:
-    """What the request that is being handled has taken since this was last asked, in percent of a
-    second; nothing when an answer comes later than the handler has returned."""
+    """The time since the last call that the current request has taken, in percent of a second; 0 if
+    the response comes after the handler has returned."""
     if not quotas.lap_ns:
         return 0.0
     now_ns = monotonic_ns()

@@ -1,4 +1,4 @@
-"""How handlers call the coordinator of a transactional id."""
+"""How handlers call a transactional id's coordinator."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# Called with the machine, now_ms, and a new producer id if the operation asked for one.
+# Called with the machine, now_ms, and a new producer id if the operation requested one.
 Operation = Callable[["TransactionMachine", int, int | None], Result[R]]
 
-# A client that is told CONCURRENT_TRANSACTIONS waits for a while before it asks again, most often
-# longer than the transaction before takes to complete; so the answer waits instead.
+# A client that gets CONCURRENT_TRANSACTIONS waits before it retries, usually longer than the
+# previous transaction takes to complete; so the response waits instead.
 COMPLETION_WAIT_S: Final = 1.0
 
 
@@ -38,7 +38,7 @@ async def call(
 
 
 async def call_once(broker: Broker, transactional_id: str, operation: Operation[R]) -> R:
-    """Without waiting for a transaction that is being completed."""
+    """Does not wait for a transaction that is being completed."""
     runtime = broker.transactions.find(transactional_id)
     try:
         return await runtime.submit(lambda machine, now_ms: operation(machine, now_ms, None))

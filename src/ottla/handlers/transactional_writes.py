@@ -1,7 +1,7 @@
 """What a partition's leader asks the transaction coordinator before it takes a write.
 
-A write is taken when its partition is in the open transaction of its producer. An older client has
-put it there; for a newer one the leader does (KIP-890). No record may come in behind the marker
+A write is accepted if its partition is in its producer's open transaction. An older client has
+added it; for a newer one the leader does (KIP-890). No record may be appended behind the marker
 that ends its transaction:
 
     the coordinator is here    between the look at its state and the append nothing else can happen,
@@ -9,7 +9,7 @@ that ends its transaction:
     it is on another broker    a marker that comes between its answer and the append voids the
                                answer: see `Guards`
 
-`transaction.partition.verification.enable = false` spares older clients the question.
+`transaction.partition.verification.enable = false` skips the check for older clients.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Write(NamedTuple):
 
 
 async def add_to_transaction(broker: Broker, write: Write) -> None:
-    """ApiError when the coordinator refuses it."""
+    """ApiError if the coordinator refuses it."""
     await call(
         broker,
         write.transactional_id,
@@ -48,7 +48,7 @@ async def add_to_transaction(broker: Broker, write: Write) -> None:
 
 
 class Guards:
-    """What the coordinator on another broker has said of a write, as long as it holds."""
+    """What the coordinator on another broker has said about a write, as long as it holds."""
 
     def __init__(self, write: Write, partitions: Sequence[Partition], *, added_here: bool) -> None:
         producer_id, epoch = write.producer
@@ -62,10 +62,10 @@ class Guards:
         return partition in self._guards
 
     def validate(self, partition: Partition, *, abortable: bool) -> None:
-        """NOT_LEADER_OR_FOLLOWER says nothing of the transaction: the client asks the next leader.
+        """NOT_LEADER_OR_FOLLOWER leaves the transaction alone: the client asks the next leader.
 
-        To end a transaction because its partition has moved would be wrong, and a client that does
-        not know TRANSACTION_ABORTABLE gives up altogether.
+        Ending a transaction because its partition has moved would be wrong, and a client that does
+        not know TRANSACTION_ABORTABLE gives up entirely.
         """
         guard = self._guards[partition]
         if guard.is_led_elsewhere:
@@ -87,9 +87,9 @@ class Guards:
 async def ask_elsewhere(
     broker: Broker, write: Write, partitions: Sequence[Partition], *, added_here: bool
 ) -> Guards:
-    """ApiError when the coordinator, on another broker, refuses it or cannot be asked.
+    """ApiError if the coordinator, on another broker, refuses it or cannot be reached.
 
-    `partitions` are those of the write. The guards are to be released after the append.
+    `partitions` are those of the write. The guards must be released after the append.
     """
     guards = Guards(write, partitions, added_here=added_here)
     transaction = AskedTransaction(write.transactional_id, *write.producer)
@@ -106,7 +106,7 @@ async def ask_elsewhere(
 
 
 def is_asked_elsewhere(broker: Broker, transactional_id: str, *, added_here: bool) -> bool:
-    """Whether a coordinator is to be asked, and it is on another broker."""
+    """Whether a coordinator must be asked, and it is on another broker."""
     return broker.remote_transactions.is_elsewhere(transactional_id) and (
         added_here or _is_verification_enabled(broker)
     )
@@ -117,10 +117,10 @@ def validate_in_transaction(
 ) -> None:
     """`abortable`: the client knows TRANSACTION_ABORTABLE, which is INVALID_TXN_STATE for others.
 
-    `added_here`: the client is a newer one, which leaves it to the leader to add the partitions.
+    `added_here`: the client is a newer one, which leaves adding the partitions to the leader.
 
-    The state that is looked at may not be committed yet. If it never is, the coordinator that
-    comes next knows of no such transaction, and its producer was not told that it has one.
+    The state checked here may not be committed yet. If it never is, the next coordinator knows of
+    no such transaction, and its producer was not told that it has one.
     """
     if not added_here and not _is_verification_enabled(broker):
         return

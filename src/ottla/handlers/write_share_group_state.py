@@ -1,7 +1,7 @@
 """WriteShareGroupState (85): v0-v1.
 
-The leader of a share-partition has changes of its state written down. Batches that come later in a
-request count where they overlap earlier ones.
+The leader of a share-partition writes changes of its state. Where batches overlap, the later one in
+the request wins.
 
 v1  how many records after the start offset are done (KIP-1226);
     what changed of parked records, and which of its leader's writes this is, in tagged fields of

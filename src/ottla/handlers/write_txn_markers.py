@@ -1,8 +1,8 @@
 """WriteTxnMarkers (27): v1-v2.
 
 Ends transactions in the partitions that this broker leads. Sent by the transaction coordinator of
-another broker, or by an administrator who ends a transaction that hangs. A marker that is not
-committed soon holds up the answer for the others only for so long; whoever sent it sends it again.
+another broker, or by an administrator who ends a hanging transaction. A marker that is not
+committed soon delays the response for the others only up to a limit; the sender repeats it.
 
 v1  flexible
 v2  the version of transactions that the producer speaks (KIP-890)

@@ -27,8 +27,8 @@ class AuditLog(Audit):
         super().__init__(self._on_event, clock.monotonic_ms)
         self._clock = clock
         self._node_id = node_id
-        self._waiting: deque[Record] | None = None  # None unless they go to the topic.
-        self.dropped = 0  # That the topic did not get.
+        self._waiting: deque[Record] | None = None  # None unless events go to the topic.
+        self.dropped = 0  # Events that did not reach the topic.
 
     def queue_for_topic(self) -> deque[Record]:
         self._waiting = deque(maxlen=EVENTS_WAITING_MAX)
@@ -78,7 +78,7 @@ class AuditLog(Audit):
 def make_audit_log(
     values: ConfigValues, security: SecurityConfig, clock: Clock, node_id: int
 ) -> AuditLog | None:
-    """None where nobody logs in and nothing is refused: there is nobody to name."""
+    """None if there are no logins and no refusals: then there is no one to name."""
     is_locked = bool(values[AUTHORIZER_CLASS_NAME]) or any(
         listener.protocol is not SecurityProtocol.PLAINTEXT
         for listener in security.listeners.values()

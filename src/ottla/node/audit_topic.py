@@ -1,7 +1,7 @@
-"""Writes what the audit log says to the topic `__audit_log`, if that is set.
+"""Writes audit events to the topic `__audit_log`, if configured.
 
-The topic has one partition and a bounded size. What cannot be written in time is dropped and
-counted; the lines of the log are there in any case.
+The topic has one partition and a bounded size. Events that cannot be written in time are dropped
+and counted; the log lines are written in any case.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 def start_audit(
     parts: Parts, controller: Controller, address_of: Callable[[int], Address | None]
 ) -> None:
-    """From now on changes are told of, too."""
+    """From now on changes are audited as well."""
     audit = parts.audit
     if audit is None:
         return
@@ -86,7 +86,7 @@ class _TopicWriter:
         self._quiet_until_s = 0.0
 
     async def write(self) -> None:
-        """A batch that cannot be written is written again, until newer events push it out."""
+        """A batch that cannot be written is retried, until newer events displace it."""
         while self._waiting:
             records = [self._waiting[i] for i in range(min(len(self._waiting), EVENTS_PER_BATCH))]
             try:

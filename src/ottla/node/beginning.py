@@ -1,10 +1,10 @@
-"""How a node with a new directory begins a cluster, and how it finds that it should not have.
+"""How a node with a new directory begins a cluster, and how it notices that it should not have.
 
-A node whose disk is missing looks like a new one. Beyond loopback nobody begins a cluster unasked
-(`--new-cluster`). Wherever it listens, the node first listens a moment for members of another
-cluster that call on it by its id (`runtime.absent_brokers`), before anything is written: then it
-does not begin one. If they are heard later, while it is still the only node of its cluster, it
-stops at once, and leaves a note in its directory that keeps it from starting again.
+A node whose disk is missing looks like a new one. Beyond loopback no node begins a cluster unasked
+(`--new-cluster`). Everywhere, the node first listens for a moment for members of another cluster
+that call it by its id (`runtime.absent_brokers`), before anything is written: in that case it does
+not begin one. If they are heard later, while it is still the only node of its cluster, it stops at
+once, and leaves a note in its directory that prevents another start.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ LOOPBACK_WAIT_S: Final = 0.4
 WAIT_S: Final = 2.0
 CLAIMED: Final = ".ottla_claimed"
 
-_PARTS: Final = 8  # Of the time to listen; each counts or does not.
-_STARVED_FACTOR: Final = 5  # So much longer at most.
+_PARTS: Final = 8  # Of the listening time; each part counts or does not.
+_STARVED_FACTOR: Final = 5  # The maximum extension of the listening time.
 
 _VOTE_KEY: Final = 52
 _BEGIN_QUORUM_EPOCH_KEY: Final = 53
@@ -43,14 +43,14 @@ def _is_loopback(host: str) -> bool:
 
 
 def listening_s(endpoints: Sequence[Endpoint]) -> float:
-    """How long to listen for members of another cluster; nobody knows a port that is just any."""
+    """How long to listen for members of another cluster; no one knows an arbitrary port."""
     if not any(endpoint.port for endpoint in endpoints):
         return 0.0
     return LOOPBACK_WAIT_S if is_loopback(endpoints) else WAIT_S
 
 
 async def listen_for_members(server: Server, node_id: int, time_s: float) -> Claim | None:
-    """The first claim on this node within the time. Clients that come meanwhile have to wait."""
+    """The first claim on this node within the time. Clients that connect meanwhile must wait."""
     heard: asyncio.Future[Claim] = asyncio.get_running_loop().create_future()
 
     def dispatch(session: Session, frame: memoryview) -> None:
@@ -71,9 +71,9 @@ async def listen_for_members(server: Server, node_id: int, time_s: float) -> Cla
 
 
 async def listen(heard: "asyncio.Future[Claim]", time_s: float) -> None:
-    """Until it is heard, or for a time that counts only while this process gets its turns.
+    """Wait until a claim is heard, or for a time that counts only while this process runs.
 
-    On a machine where it does not, the members that are to call do not either.
+    On a machine where it does not run, the members that should call do not either.
     """
     loop = asyncio.get_running_loop()
     part_s = time_s / _PARTS

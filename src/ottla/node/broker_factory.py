@@ -1,4 +1,4 @@
-"""What the handlers of requests work with, put together from the parts of a node."""
+"""Builds what request handlers use from the parts of a node."""
 
 from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
 from ottla.coordination.pending_writes import PendingWrites

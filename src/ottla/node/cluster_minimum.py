@@ -1,4 +1,4 @@
-"""Says when this node's configuration has another min.insync.replicas than its cluster goes by."""
+"""Warns if this node's min.insync.replicas differs from the cluster's."""
 
 import logging
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def warn_of_other_minimum(configured: Mapping[str, object], image: MetadataImage) -> None:
-    """After the controller has had its chance to take the value up."""
+    """Call after the controller had a chance to adopt the value."""
     key = MIN_INSYNC_REPLICAS
     if key.name not in configured:
         return

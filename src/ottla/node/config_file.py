@@ -1,4 +1,4 @@
-"""Reads configuration files: YAML, or Java's properties as Kafka has them (`*.properties`)."""
+"""Reads configuration files: YAML, or Java properties as in Kafka (`*.properties`)."""
 
 import re
 import stat
@@ -12,13 +12,13 @@ _KEY: Final = re.compile(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)", re.DOTALL)
 
 
 class ConfigError(Exception):
-    """The configuration is wrong; the message names the key and where it stands."""
+    """The configuration is wrong; the message names the key and its location."""
 
 
 def read_config_file(
     path: Path, file_keys: Iterable[str], is_secret: Callable[[str], bool]
 ) -> dict[str, object]:
-    """`file_keys` name files, which are found beside this one."""
+    """`file_keys` are keys with file names, which are relative to this file."""
     try:
         text = path.read_text(encoding="utf-8")
         is_readable = bool(path.stat().st_mode & stat.S_IROTH)
@@ -34,7 +34,7 @@ def read_config_file(
 
 
 def parse_properties(text: str) -> dict[str, object]:
-    """The last of several values of a key counts, as in Java."""
+    """If a key is repeated, the last value counts, as in Java."""
     values: dict[str, object] = {}
     for line in _logical_lines(text):
         matched = _KEY.fullmatch(line)
@@ -44,7 +44,7 @@ def parse_properties(text: str) -> dict[str, object]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Without comments; a line that ends with an odd number of backslashes goes on."""
+    """Skips comments; a line that ends with an odd number of backslashes continues."""
     pending = ""
     for line in text.splitlines():
         line = line.lstrip(" \t\f")
@@ -89,7 +89,7 @@ def _parse_yaml(path: Path, text: str) -> dict[str, object]:
 def _validate_no_secret(
     path: Path, content: Iterable[str], is_secret: Callable[[str], bool]
 ) -> None:
-    """ConfigError if others can read a file that has a secret."""
+    """ConfigError if others can read a file that contains a secret."""
     for name in content:
         if is_secret(name):
             raise ConfigError(
@@ -98,14 +98,14 @@ def _validate_no_secret(
 
 
 def _located(path: Path, name: str, value: object, file_keys: tuple[str, ...]) -> object:
-    """Files that go with the configuration are found beside it."""
+    """File names are relative to the configuration file."""
     if name.endswith(file_keys) and isinstance(value, str) and value:
         return str(path.absolute().parent / value)
     return value
 
 
 def _first_problem(error: Exception) -> str:
-    """PyYAML explains itself over several lines; an operator needs the line and the reason."""
+    """PyYAML's messages have several lines; an operator needs the line and the reason."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return problem if mark is None else f"line {mark.line + 1}: {problem}"

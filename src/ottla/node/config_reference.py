@@ -1,4 +1,4 @@
-"""Writes docs/config.md from the declarations: `python -m ottla.node.config_reference`."""
+"""Generates docs/config.md from the declarations: `python -m ottla.node.config_reference`."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,6 +1,6 @@
 """The coordinators of a node: of groups, of transactions and of share groups.
 
-Each begins when the partition that it lives on is taken up, and ends when another node leads it.
+Each starts when this node begins to lead its partition, and ends when another node does.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from ottla.transactions.config import TransactionConfig
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
-_ASK_TIMEOUT_MS = 1_000  # A client waits for it, and tries again.
+_ASK_TIMEOUT_MS = 1_000  # A client waits for it, and retries.
 
 
 class Coordination(NamedTuple):
@@ -37,7 +37,7 @@ class Coordination(NamedTuple):
 def start_coordination(
     parts: Parts, controller: Controller, address_of: Callable[[int], Address | None]
 ) -> Coordination:
-    """`address_of` tells where another broker is reached."""
+    """`address_of` returns the address of another broker."""
     values, image, replicas = parts.values, parts.feed.image, parts.replicas
     process, peers, supervisor = parts.process, parts.peers, parts.process.supervisor
     share = make_share_groups(

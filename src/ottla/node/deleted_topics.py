@@ -1,4 +1,4 @@
-"""Tells of topics that were deleted by their names, all of one turn of the loop together."""
+"""Reports deleted topics by name, all of one turn of the loop at once."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection

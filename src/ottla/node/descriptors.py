@@ -1,4 +1,4 @@
-"""How many files and sockets this process may hold open, and who gets them."""
+"""Divides the file descriptors of this process among its users."""
 
 import resource
 from typing import NamedTuple
@@ -8,14 +8,14 @@ SHARE_MIN = 16
 
 
 class DescriptorShares(NamedTuple):
-    """So that many connections never keep a log from opening its files."""
+    """Keeps many connections from preventing a log from opening its files."""
 
     log_files: int
     connections: int
 
 
 def raise_descriptor_limit() -> None:
-    """Take as many as the administrator allows; the default is often only 1024."""
+    """Raise the limit as far as allowed; the default is often only 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -27,7 +27,7 @@ def descriptor_limit() -> int:
 
 
 def share_descriptors(limit: int, *, log_files: int, connections: int) -> DescriptorShares:
-    """What the configuration asks for, as far as the limit goes: files up to half of it."""
+    """The configured numbers, as far as the limit allows: files up to half of it."""
     free = limit - OTHERS_COUNT
     log_files = max(SHARE_MIN, min(log_files, free // 2))
     return DescriptorShares(log_files, max(SHARE_MIN, min(connections, free - log_files)))

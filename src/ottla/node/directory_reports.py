@@ -1,7 +1,7 @@
-"""Tells the controller in which log directory each replica of this broker is (KIP-858).
+"""Reports to the controller the log directory of each replica of this broker (KIP-858).
 
-A broker with one directory has nothing to tell. What is told is compared with the metadata, so a
-report that was lost, or that a restart cut short, is made again.
+A broker with one directory has nothing to report. The reports are compared with the metadata, so
+one that was lost, or interrupted by a restart, is repeated.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class DirectoryReports:
         self._is_running = False
 
     def on_record(self, record: object, image: MetadataImage) -> None:
-        """After the partition that it is about was taken up."""
+        """Call after the record's partition was set up."""
         if isinstance(record, PartitionRecord | PartitionChangeRecord):
             topic = image.topics_by_id[record.topic_id]
             self._look(topic, topic.partitions[record.partition_id])
@@ -72,7 +72,7 @@ class DirectoryReports:
                 self._look(topic, partition)
 
     def on_moved(self, topic_partition: TopicPartition) -> None:
-        """A replica is in another directory than before."""
+        """A replica has moved to another directory."""
         topic = self._image.topics.get(topic_partition.topic)
         if topic is not None and topic_partition.partition in topic.partitions:
             self._look(topic, topic.partitions[topic_partition.partition])
@@ -86,13 +86,13 @@ class DirectoryReports:
             self._supervisor.start("directory reports", self._tell_all())
 
     def _news(self, topic: TopicImage, partition: PartitionRecord) -> UUID | None:
-        """The directory that a replica is in, if the metadata does not say so."""
+        """The directory of a replica, if the metadata does not have it."""
         if self._node_id not in partition.replicas:
             return None
         topic_partition = TopicPartition(topic.name, partition.partition_id)
         log = self._logs.get(topic_partition, topic.topic_id)
         if log is None or log.damage:
-            return None  # A damaged one is nowhere until it is repaired.
+            return None  # A damaged one has no directory until it is repaired.
         directory = self._logs.log_dirs.ids.get(log.log_directory.path)
         reported = directory_of(partition, self._node_id)
         if reported is None and len(self._logs.log_dirs.ids) == 1:

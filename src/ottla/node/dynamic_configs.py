@@ -1,4 +1,4 @@
-"""What can be set for a broker while it runs, handed to those who obey it."""
+"""Passes dynamic broker configs to the parts that use them."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The world that a node lives in: its disk, its time, its chance, its threads, its sockets.
+"""A node's environment: its disk, its time, its randomness, its threads, its sockets.
 
 Nothing below `node` has another source of these, so that a simulator which replaces them runs the
-same node again from the same seed. The event loop is the one in which the node is made.
+same node again from the same seed. The event loop is the one in which the node is created.
 """
 
 import random
@@ -22,25 +22,25 @@ LOGIN_THREADS = 2
 
 @entity
 class Environment:
-    """Of one life of one node: the executors are shut down when the node stops."""
+    """For one run of one node: the executors are shut down when the node stops."""
 
     filesystem: Filesystem
     clock: Clock
     random: random.Random
     new_uuid: Callable[[], UUID]
-    executor: Executor  # For what waits for the disk.
-    # For syncs of the metadata log and of the quorum's state: whoever waits for those is soon taken
-    # for dead, and must not stand in a queue behind the syncs of a thousand partitions.
+    executor: Executor  # For work that waits for the disk.
+    # For syncs of the metadata log and the quorum state: a node that waits for those is soon
+    # considered dead, so they must not queue behind the syncs of a thousand partitions.
     quorum_executor: Executor
-    # For logins that hash a password or check a signature: they take neither the event loop nor the
-    # threads of the disk, and do not stand in a queue behind syncs.
+    # For logins that hash a password or check a signature: they use neither the event loop nor the
+    # disk threads, and do not queue behind syncs.
     login_executor: Executor
-    new_threads: Callable[[int, str], Executor]  # Count and name; one job divides its work.
+    new_threads: Callable[[int, str], Executor]  # Count and name; for the work of one job.
     new_socket: Callable[[socket.AddressFamily], socket.socket]  # For TCP.
     host_name: str
 
     def shut_down(self) -> None:
-        """Returns when no thread works any more."""
+        """Returns when no thread is working any more."""
         self.quorum_executor.shutdown()
         self.login_executor.shutdown()
         self.executor.shutdown()

@@ -1,4 +1,4 @@
-"""Keeps a node from listening beyond this machine without a lock, unless somebody says so."""
+"""Keeps a node from listening beyond this machine without security, unless told to."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ottla.protocol.config import ConfigValues
 
 
 def validate_locked(given: Mapping[str, object]) -> None:
-    """ConfigError if a listener that others can reach has no TLS, or lets in who has no name."""
+    """ConfigError if a listener that others can reach has no TLS, or allows anonymous clients."""
     values = ConfigValues(given)
     texts: tuple[str, ...] = values[LISTENERS]
     endpoints = parse_listeners(texts)
@@ -27,7 +27,7 @@ def validate_locked(given: Mapping[str, object]) -> None:
 
 
 def validate_open_first(given: Mapping[str, object]) -> None:
-    """ConfigError if a gateway beside the node that does not log in could not come in."""
+    """ConfigError if a gateway next to the node without a login could not connect."""
     values = ConfigValues(given)
     texts: tuple[str, ...] = values[LISTENERS]
     endpoints = parse_listeners(texts)

@@ -1,6 +1,6 @@
-"""What holds for each group of what it was configured with.
+"""The effective configuration of each group.
 
-Asked at every heartbeat and share fetch, and kept until a config changes.
+Read on every heartbeat and share fetch, and cached until a config changes.
 """
 
 from ottla.controller.effective_configs import EffectiveConfigs
@@ -16,7 +16,7 @@ class GroupConfigs:
     def __init__(self, configs: EffectiveConfigs, image: MetadataImage) -> None:
         self._configs = configs
         self._image = image
-        self._version = -1  # Of the configs in the image that the others were made of.
+        self._version = -1  # The version of the configs from which the others were built.
         self._consumer: dict[str, ConsumerConfig] = {}
         self._share: dict[str, ShareConfig] = {}
         self._streams: dict[str, StreamsConfig] = {}

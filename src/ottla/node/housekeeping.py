@@ -1,4 +1,4 @@
-"""Work in the background: retention, compaction, scrubbing, checkpoints, flushes, late requests."""
+"""Background work: retention, compaction, scrubbing, checkpoints, flushes, late requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,15 +23,15 @@ from ottla.storage.broker_config import (
 )
 from ottla.storage.manager import SCRUBS_PER_SECOND, LogManager
 
-LATE_REQUESTS_INTERVAL_MS = 250  # While a produce waits.
+LATE_REQUESTS_INTERVAL_MS = 250  # While a produce is waiting.
 ROUND_INTERVAL_MS = 1_000
 SCRUB_INTERVAL_MS = 1_000 / SCRUBS_PER_SECOND
 
 
 class Housekeeping:
-    """Each kind of work has a task of its own; what waits for the disk runs in a thread.
+    """Each kind of work has its own task; what waits for the disk runs in a thread.
 
-    Tasks wake together, and only where there may be something to do: an idle broker sleeps.
+    Tasks wake together, and only if there may be something to do: an idle broker sleeps.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Housekeeping:
 
     def start(self, supervisor: Supervisor) -> None:
         self._began_s = supervisor.loop.time()
-        values = self._configs.broker_values()  # Of keys that nobody alters meanwhile.
+        values = self._configs.broker_values()  # Of keys that are not dynamic.
         logs, replicas, clock = self._logs, self._replicas, self._clock
         supervisor.start("late requests", self._expire_late_requests())
         supervisor.start("scrub", self._scrub())
@@ -84,7 +84,7 @@ class Housekeeping:
             self._every_in_thread(supervisor, values[FLUSH_INTERVAL_MS], logs.flush)
 
     async def _sleep(self, interval_ms: float) -> None:
-        """Until a multiple of the interval since the beginning, the one nearest to an interval."""
+        """Until a multiple of the interval since the start, the one nearest to an interval away."""
         interval_s = max(interval_ms, 1) / 1000
         left_s = interval_s - (asyncio.get_running_loop().time() - self._began_s) % interval_s
         await asyncio.sleep(left_s if left_s > interval_s / 2 else left_s + interval_s)

@@ -1,4 +1,4 @@
-"""Who on a node acts on the metadata: hands the image to everyone, then every change of it."""
+"""Passes the image, and then every metadata change, to the parts of a node that act on it."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def take_up_image(
     quorum: MetadataQuorum,
     address_of: Callable[[int], Address | None],
 ) -> None:
-    """From here on, what the metadata says is done."""
+    """From here on, the node acts on the metadata."""
     feed, replicas, image = parts.feed, parts.replicas, parts.feed.image
     deleted = DeletedTopics(
         parts.process.loop, lambda names: remove_offsets_of_topics(coordination.groups, names)
@@ -49,10 +49,10 @@ def take_up_image(
 def report_directories(
     parts: Parts, controller: Controller, registration: Registration, moves: DirectoryMoves
 ) -> None:
-    """Tell the controller where replicas are, unless that needs no telling."""
+    """Report to the controller where replicas are, unless there is no need."""
     image = parts.feed.image
     if len(parts.directories) == 1 and not names_directories(image):
-        return  # Nobody has asked where its replicas are, and nobody will.
+        return  # No broker has reported its replicas, and none will.
     from ottla.node.directory_reports import DirectoryReports
 
     reports = DirectoryReports(

@@ -1,8 +1,8 @@
-"""How a node with a new directory finds the cluster that it is to join.
+"""How a node with a new directory finds the cluster that it should join.
 
-It asks the nodes that it was told of for the id of their cluster, marks the directory as one that
-is to join, and takes part in the quorum as an observer (see `quorum`). A directory that has been in
-a cluster knows the way from its own log.
+It asks the configured nodes for their cluster id, marks the directory as joining, and takes part in
+the quorum as an observer (see `quorum`). A directory that has been in a cluster finds the way by
+its own log.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from ottla.storage.filesystem import Filesystem
 logger = logging.getLogger(__name__)
 
 _ATTEMPT_MAX_S: Final = 3.0
-_ATTEMPT_MIN_S: Final = 0.5  # Less would tell more of this machine than of the other.
+_ATTEMPT_MIN_S: Final = 0.5  # Less would measure this machine rather than the other.
 _FIRST_PAUSE_S: Final = 0.1
 _PAUSE_MAX_S: Final = 0.5
 _SESSION_LOOK_S: Final = 0.2
@@ -50,7 +50,7 @@ def addresses_problem(texts: Sequence[str]) -> str | None:
 
 class FoundCluster(NamedTuple):
     cluster_id: str
-    brokers: Mapping[int, Address]  # Those whose sessions last.
+    brokers: Mapping[int, Address]  # Those with a valid session.
 
 
 class Joining:
@@ -67,8 +67,8 @@ class Joining:
         timeout_s: float,
         patience_s: float,
     ) -> None:
-        """`timeout_s` is for a node that answers, `patience_s` for the session of an earlier life
-        of this node, which has to end."""
+        """`timeout_s` is for a node that answers, `patience_s` for the session of an earlier run of
+        this node, which must end."""
         self._peers = peers
         self._addresses = addresses
         self._node_id = node_id
@@ -81,7 +81,7 @@ class Joining:
         self._patience_s = patience_s
 
     async def cluster_id(self) -> str | None:
-        """Of the cluster that this node is in or joins; None if it is to begin one. CannotJoin."""
+        """Of the cluster that this node is in or joins; None if it should begin one. CannotJoin."""
         run = self._loop.run_in_executor
         cluster_id = await run(self._executor, self._stored_cluster_id)
         if cluster_id is not None:
@@ -102,10 +102,10 @@ class Joining:
             self._stranger_id = found.cluster_id
 
     def validate_member(self, cluster_id: str, voter_ids: Iterable[int]) -> None:
-        """Whether to go on though nodes of another cluster answer where this one is to join.
+        """Whether to continue if nodes of another cluster answer where this one should join.
 
-        A node that knows others goes on with them: where one of them was, a node that has lost its
-        disk may have begun a cluster, which ends when it hears from this one. CannotJoin.
+        A node that knows others continues with them: in the place of one of them, a node that has
+        lost its disk may have begun a cluster, which ends when it hears from this one. CannotJoin.
         """
         if self._stranger_id is None:
             return
@@ -118,7 +118,7 @@ class Joining:
         logger.error("%s; continuing with the nodes that it knows", text)
 
     async def _find_cluster(self) -> str:
-        """The id of a cluster in which no living node has this number."""
+        """The id of a cluster without a live node with this number."""
         deadline: float | None = None
         while True:
             found = await self._find(self._timeout_s)
@@ -137,9 +137,10 @@ class Joining:
             await asyncio.sleep(_SESSION_LOOK_S)
 
     async def _is_alive(self, address: Address, cluster_id: str) -> bool:
-        """Whether a node of the cluster answers where one with this node's id should be.
+        """Whether a node of the cluster answers where the one with this node's id should be.
 
-        Nobody does where this node itself was before it lost its directory: it does not listen yet.
+        None does if this is the node's own old address, before it lost its directory: it is not
+        listening yet.
         """
         try:
             return (await self.ask(address)).cluster_id == cluster_id
@@ -147,7 +148,7 @@ class Joining:
             return False
 
     async def _find(self, timeout_s: float) -> FoundCluster:
-        """By the first node that answers; without time each is asked once. CannotJoin, in time."""
+        """Ask until a node answers; without a timeout each is asked once. CannotJoin, in time."""
         deadline = self._loop.time() + timeout_s
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -165,9 +166,9 @@ class Joining:
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
     async def _ask_in_turn(self, deadline: float | None) -> FoundCluster | str:
-        """What the first node says that answers, or why none does.
+        """The response of the first node that answers, or why none does.
 
-        Each has its share of the time, so silent ones do not keep the others from being asked.
+        Each has its share of the time, so silent nodes do not keep the others from being asked.
         """
         reasons = []
         for index, address in enumerate(self._addresses):
@@ -200,13 +201,13 @@ class Joining:
         }
         return FoundCluster(response.cluster_id, brokers)
 
-    # In threads.
+    # Called in threads.
 
     def mark(self, state: QuorumState) -> None:
-        """Before the directory gets its cluster's id: whether it is to join one, or begins it.
+        """Record whether the directory joins or begins a cluster, before it gets its cluster id.
 
-        A start that is cut short goes on as it began, and a directory with an id and without this
-        is one whose metadata is gone.
+        An interrupted start continues the way it began, and if a directory with an id lacks this
+        record, its metadata is gone.
         """
         directory = metadata_directory(self._directories[0])
         self._filesystem.make_directory(directory)

@@ -1,9 +1,9 @@
 """Every broker key of Apache Kafka 4.3, so that its configuration files and tools work here.
 
-`kafka_keys.tsv` was read from that release: name, type, default (`\\N` for none) and who may alter
-the key at run time (`-` nobody, `cluster`, `broker` or `listener`); `internal` ones are altered by
-nobody and shown only where they are set. A key that no package declares is accepted and has no
-effect.
+`kafka_keys.tsv` was generated from that release: name, type, default (`\\N` for none) and the scope
+in which the key can be altered at run time (`-` none, `cluster`, `broker` or `listener`);
+`internal` ones cannot be altered and are shown only where they are set. A key that no package
+declares is accepted and has no effect.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""How a node leaves its cluster before it stops: others are to lead what it leads.
+"""How a node leaves its cluster before it stops: others take over its leadership.
 
-It is a courtesy to clients. Nothing is lost without it, so it ends when there is nobody to take
-over, and does not wait long for a controller that may not come: all nodes may be stopping.
+It is a courtesy to clients. Nothing is lost without it, so it ends if no one can take over, and
+does not wait long for a controller that may not come: all nodes may be stopping.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ _LOOK_S: Final = 0.05
 
 
 class Remaining:
-    """Who is left while nodes stop. One whose process has ended is not, whatever the metadata says:
-    nobody may be there to change it."""
+    """The other brokers while nodes stop. One whose process has ended does not count, whatever the
+    metadata says: there may be no controller to change it."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ async def leave_in_order(
     has_controller: Callable[[], bool],
     timeout_s: float,
 ) -> None:
-    """`leave` returns when this node may stop; `is_needed` says whether another could take over."""
+    """`leave` returns when this node may stop; `is_needed`: another could take over."""
     if not is_needed():
         return
     loop = asyncio.get_running_loop()

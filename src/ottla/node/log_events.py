@@ -1,7 +1,7 @@
-"""The name of a log line's event: the words of its text, without what varies.
+"""The event name of a log line: the words of its text, without the variable parts.
 
-So every line of code that logs has a name, nobody has to think of one, and it says what happened.
-It changes when the text does. A line whose text is put together elsewhere names its event with
+So every line of code that logs has a name that says what happened, without anyone choosing one. It
+changes with the text. A line whose text is composed elsewhere names its event with
 `extra={"template": ...}`.
 """
 

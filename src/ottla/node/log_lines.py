@@ -1,4 +1,4 @@
-"""How the broker logs: one line per event, as text for people or as JSON for machines."""
+"""Logging: one line per event, as text for people or as JSON for machines."""
 
 import json
 import logging
@@ -47,7 +47,7 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 
 def configure_logging(log_format: LogFormat, *others: str) -> None:
-    """`others` are loggers of libraries, whose warnings are of interest."""
+    """`others` are library loggers whose warnings matter."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else TextLines())
     logger = logging.getLogger("ottla")

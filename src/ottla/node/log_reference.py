@@ -1,4 +1,4 @@
-"""Writes docs/logs.md from the lines of code that log: `python -m ottla.node.log_reference`."""
+"""Generates docs/logs.md from the log calls: `python -m ottla.node.log_reference`."""
 
 import ast
 import sys
@@ -86,12 +86,12 @@ def _event(component: str, call: ast.Call, function: ast.Attribute) -> Event | N
     )
     template = named or text
     if template is None:
-        return None  # It passes on what others say.
+        return None  # It passes on messages of others.
     return Event(component, level, event_of(template), template)
 
 
 def _logger_name(tree: ast.Module) -> str | None:
-    """Where the logger is not named after its module."""
+    """The logger's name, if it is not that of its module."""
     for node in tree.body:
         if (
             isinstance(node, ast.Assign)

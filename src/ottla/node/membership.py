@@ -1,7 +1,7 @@
-"""Which cluster this node is in, and its replica of that cluster's metadata.
+"""The cluster of this node, and its replica of that cluster's metadata.
 
 A damaged replica is set aside once, if the other nodes have a leader without it (see
-`metadata_repair`); the step that met the damage then runs again.
+`metadata_repair`); the step that found the damage is then repeated.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ class Membership:
     def __init__(self, parts: Parts, patience_s: float) -> None:
         self._parts = parts
         self._process = parts.process
-        self._directory = parts.directories[0]  # That of the metadata.
+        self._directory = parts.directories[0]  # The metadata directory.
         self._bootstrap = [parse_address(text) for text in parts.values[QUORUM_BOOTSTRAP_SERVERS]]
         self._joining = Joining(
             peers=parts.peers,
@@ -43,7 +43,7 @@ class Membership:
         )
 
     async def cluster_id(self) -> str | None:
-        """Of the cluster that this node is in or joins; None if it is to begin one. CannotJoin."""
+        """Of the cluster that this node is in or joins; None if it should begin one. CannotJoin."""
         return await self._repairing(self._joining.cluster_id, is_locked=False)
 
     async def begin(self) -> None:
@@ -54,7 +54,7 @@ class Membership:
     async def open_quorum(
         self, advertised: Sequence[Endpoint], on_claim: Callable[[Claim], None]
     ) -> MetadataQuorum:
-        """After the log directories are loaded. CannotJoin."""
+        """Call after the log directories are loaded. CannotJoin."""
         parts, directories = self._parts, self._parts.logs.log_dirs
         replica = await self._repairing(self._open_replica, is_locked=True)
         replica.log.watch_directory(lambda: directories.is_in_place(self._directory))
@@ -63,7 +63,7 @@ class Membership:
         self._joining.validate_member(
             directories.cluster_id, (voter.key.id for voter in replica.voters)
         )
-        # Addresses whose nodes are not known yet, under ids that no node has.
+        # Addresses of unknown nodes, under ids that no node has.
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
         settings = QuorumSettings(
             identity=self._identity(replica, advertised, bootstrap),
@@ -109,7 +109,7 @@ class Membership:
         )
 
     async def _repairing(self, attempt: Callable[[], Awaitable[_T]], *, is_locked: bool) -> _T:
-        """Once more with an empty replica, if this one is damaged and others have a leader."""
+        """Retry with an empty replica, if this one is damaged and others have a leader."""
         parts = self._parts
         try:
             return await attempt()

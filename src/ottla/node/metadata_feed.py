@@ -1,4 +1,4 @@
-"""This node's image of the cluster, and who is told when it changes."""
+"""This node's image of the cluster, and the listeners to its changes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from ottla.controller.records import MetadataRecord, RemoveTopicRecord
 
 
 class Listener(NamedTuple):
-    on_record: Callable[[object, MetadataImage], None]  # It is committed, and in the image.
-    # A snapshot of another node has replaced the image: anything may have come or gone.
+    on_record: Callable[[object, MetadataImage], None]  # The record is committed, and in the image.
+    # A snapshot from another node has replaced the image: anything may have changed.
     on_image_replaced: Callable[[MetadataImage], None]
 
 
@@ -18,7 +18,7 @@ class MetadataFeed:
     """Implements `runtime.metadata_applier.Image`."""
 
     def __init__(self) -> None:
-        self.image = MetadataImage()  # Always the same one.
+        self.image = MetadataImage()  # Always the same object.
         self.offset = -1  # Of the last record in the image.
         self._listeners: list[Listener] = []
         self._removed_topic_ids: set[UUID] = set()
@@ -27,7 +27,7 @@ class MetadataFeed:
         self._listeners.append(listener)
 
     def take_removed_topic_ids(self) -> set[UUID]:
-        """Topics that the log, as far as it was replayed, says to be deleted; kept no longer."""
+        """The topics deleted in the log, as far as it was replayed; then forgotten."""
         removed, self._removed_topic_ids = self._removed_topic_ids, set()
         return removed
 

@@ -1,8 +1,8 @@
-"""Repairs a damaged replica of the metadata: from the other nodes, if they can do without it.
+"""Repairs a damaged replica of the metadata from the other nodes, if these can do without it.
 
-It is set aside only when the quorum of the same cluster has a leader: then a majority of the voters
-has all that was decided, and this node can copy it. Otherwise nothing is changed, and the node does
-not start.
+It is set aside only if the quorum of the same cluster has a leader: then a majority of the voters
+has every decision, and this node can copy them. Otherwise nothing is changed, and the node does not
+start.
 """
 
 import logging
@@ -53,9 +53,9 @@ class MetadataRepair:
     async def set_aside(
         self, damage: DamagedMetadata, bootstrap: Sequence[Address], *, is_locked: bool
     ) -> list[Address]:
-        """Make an empty replica; returns whom it can copy from. Raises `damage` if nobody.
+        """Create an empty replica; returns the nodes to copy from. Raises `damage` without any.
 
-        `is_locked` if this process has the lock of the directory already.
+        `is_locked` if this process already has the directory's lock.
         """
         run, executor = self._loop.run_in_executor, self._environment.executor
         filesystem = self._environment.filesystem

@@ -1,6 +1,6 @@
-"""What a node consists of by itself: its configuration, image, storage, replicas and connections.
+"""The parts of a node: its configuration, image, storage, replicas and connections.
 
-Nothing of it runs yet. `Node` starts it in order; what takes more than these is made as it starts.
+None of them runs yet. `Node` starts them in order; what depends on more is created in the process.
 """
 
 import asyncio
@@ -60,21 +60,21 @@ class Parts:
     directories: list[str]
     environment: Environment
     process: Process
-    on_failure: OnFailure  # The node has to stop.
+    on_failure: OnFailure  # The node must stop.
     rules: ConfigRules
     feed: MetadataFeed
     configs: EffectiveConfigs
     group_configs: GroupConfigs
     network: NetworkConfig
     locks: Locks
-    audit: AuditLog | None  # None where nobody logs in and nothing is refused.
+    audit: AuditLog | None  # None if there are no logins and no refusals.
     authorizer: Authorizer | None
     quotas: ClientQuotas
     shares: DescriptorShares
     logs: LogManager
     replicas: ReplicaManager
     peers: Peers
-    flushes: Durations  # Of syncs that somebody waited for.
+    flushes: Durations  # Of awaited syncs.
 
 
 def make_parts(
@@ -85,7 +85,7 @@ def make_parts(
     on_directory_failure: Callable[[StorageError], object],
     on_full_directory: Callable[[], object],
 ) -> Parts:
-    """`given` are the checked configuration values that were set.
+    """`given` are the validated configuration values that were set.
 
     `on_directory_failure` and `on_full_directory` are called in any thread.
     """

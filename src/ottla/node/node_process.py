@@ -36,7 +36,7 @@ Stop it with Ctrl-C. The data stays in {data}.
 """
 
 
-# Runs beside a node that serves at this host and port, and its metrics at this URL if at any, until
+# Runs beside a node that serves at this host and port, with its metrics at this URL if any, until
 # it is cancelled.
 Beside = Callable[[str, int, str | None], Awaitable[None]]
 _LOOPBACK = "127.0.0.1"
@@ -57,7 +57,7 @@ def serve(
         sys.stderr.write(f"ottla: {error}\n")
         return EXIT_USAGE
     if beside is not None and METRICS_PORT.name not in values and find_spec("prometheus_client"):
-        # Whoever runs beside the node serves them on its own port.
+        # The companion serves them on its own port.
         values |= {METRICS_HOST.name: _LOOPBACK, METRICS_PORT.name: 0}
     log_without_effect(values)
     raise_descriptor_limit()
@@ -70,7 +70,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
-    gc.disable()  # A start makes much that lasts, and looking at it again and again costs time.
+    gc.disable()  # A start creates much that lasts, and examining it repeatedly costs time.
     starting = asyncio.ensure_future(node.start())
     ended = asyncio.ensure_future(_first_of(stop_asked, node.failed))
     await asyncio.wait({starting, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -97,7 +97,7 @@ async def _run(values: Mapping[str, object], settings: ServeSettings, beside: Be
 
 
 async def _accompanied(node: Node, ended: Awaitable[None], beside: Beside | None) -> None:
-    """Wait for the end. Who runs beside the node stops before it, while it still answers."""
+    """Wait for the end. The companion stops before the node, while it still answers."""
     endpoint = node.endpoints[0]
     company = beside and asyncio.ensure_future(
         beside(endpoint.host or "", endpoint.port, node.metrics_url)
@@ -118,14 +118,14 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 
 def settle_interpreter() -> None:
-    """Trade throughput that nobody misses for latency.
+    """Trade unneeded throughput for latency.
 
-    What the start made lives as long as the process, so the collector need not look at it again.
-    No path that repeats leaves cycles, so what makes the collector look is mostly state that grows,
-    as when a coordinator is loaded: at ten thousand new objects in a millisecond, at a hundred
-    thousand in ten, and at all once in two million, if a quarter of them is new. A cycle that
-    somebody left is then gone before it matters. A thread that comes back from a sync should not
-    wait long for its turn.
+    What the start created lives as long as the process, so the collector need not examine it again.
+    No repeated path leaves cycles, so what triggers the collector is mostly growing state, as when
+    a coordinator is loaded: ten thousand new objects are collected in a millisecond, a hundred
+    thousand in ten, and everything once in two million, if a quarter of them is new. So a leftover
+    cycle is gone before it matters. A thread that returns from a sync should not wait long for its
+    turn.
     """
     gc.collect()
     gc.freeze()

@@ -2,7 +2,8 @@
 
 The log is in the first log directory. A node that starts alone is a quorum of one; a node that
 joins a cluster votes when the log says so. Which of the two a directory is for, before the log says
-anything, is seen by its `quorum-state`: who joins writes one first, without a vote for itself.
+anything, is determined by its `quorum-state`: a joining node writes one first, without a vote for
+itself.
 """
 
 import asyncio
@@ -67,16 +68,16 @@ _NO_LEADER_REPORT_S = 5.0
 
 
 class StoredReplica(NamedTuple):
-    """What is on the disk."""
+    """The replica on disk."""
 
     log: RaftLog
     state_file: QuorumStateFile
     quorum_state: QuorumState | None
-    voters: VoterSet  # As the log says; none when it does not.
+    voters: VoterSet  # According to the log; empty if it has none.
     voter_id: UUID | None  # If it is not that of the log directory.
 
     def is_alone(self, node_id: int) -> bool:
-        """Whether the node is to begin a cluster, or has begun one, if the log says nothing."""
+        """Whether the node begins or began a cluster, if the log does not tell."""
         saved = self.quorum_state
         return (
             saved is None
@@ -86,7 +87,7 @@ class StoredReplica(NamedTuple):
 
 
 def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> StoredReplica:
-    """For a thread. DamagedMetadata when what is there does not fit together."""
+    """Call in a thread. DamagedMetadata if the files are inconsistent."""
     log = RaftLog.open(filesystem, data_directory, now_ms)
     state_file = QuorumStateFile(filesystem, metadata_directory(data_directory))
     return StoredReplica(
@@ -99,7 +100,7 @@ def open_replica(filesystem: Filesystem, data_directory: str, now_ms: int) -> St
 
 
 def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:
-    """Who votes until the log says it: this node alone, unless it is to join others."""
+    """The voters until the log has some: this node alone, unless it joins others."""
     alone = replica.is_alone(identity.key.id)
     return VoterSet.of([Voter(identity.key, identity.endpoints)] if alone else [])
 
@@ -107,10 +108,10 @@ def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumSettings:
     identity: Identity
-    listener_name: str  # Over which the replicas talk.
+    listener_name: str  # Used between replicas.
     bootstrap: Mapping[int, Address]  # By the ids of `identity.bootstrap`.
     rules: ConfigRules
-    initial_users: Users = field(default_factory=dict)  # Of a cluster that has none.
+    initial_users: Users = field(default_factory=dict)  # For a cluster without users.
 
 
 class MetadataQuorum:
@@ -164,7 +165,7 @@ class MetadataQuorum:
         )
 
     def _new_image(self, log: RaftLog, snapshot_bytes_max: int) -> None:
-        """What makes an image of the log, and snapshots of the image."""
+        """Create what builds an image from the log, and snapshots from the image."""
         codec, executor = MetadataRecordCodec(), self._environment.executor
         self.applier = MetadataApplier(
             log, codec, self._feed, self._loop, executor, on_failure=self._on_failure
@@ -180,7 +181,7 @@ class MetadataQuorum:
         )
 
     def _watch_brokers(self, peers: Peers) -> None:
-        """What tells the controller of brokers that have ended, or that were never heard of."""
+        """Create what tells the controller of brokers that have ended, or never appeared."""
         identity, listener_name = self._settings.identity, self._settings.listener_name
         image, supervisor = self._feed.image, self._supervisor
 
@@ -242,18 +243,18 @@ class MetadataQuorum:
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other node has a part in the quorum, as far as the disk says."""
+        """Whether no other node takes part in the quorum, according to the disk."""
         return self._is_alone
 
     async def start(self) -> None:
-        """Begins; who leads and what is committed shows later."""
+        """Returns at once; the leader and the high watermark follow later."""
         await self.applier.load()
         await self.driver.start()
         self._supervisor.start("ended brokers", self._ended.watch(self.leadership))
         self._supervisor.start("absent brokers", self._absent.watch(self.leadership))
 
     async def report_no_leader(self) -> None:
-        """For as long as the node runs: an operator should know why nothing goes on."""
+        """Runs for as long as the node: an operator should know why nothing progresses."""
         while True:
             await asyncio.wait([self.leadership.changed], timeout=_NO_LEADER_REPORT_S)
             core = self.driver.core
@@ -264,12 +265,12 @@ class MetadataQuorum:
                     logger.warning("%s", text, extra={"template": "the quorum has no leader"})
 
     async def stop(self) -> None:
-        """Leads no longer; no timer of the controller writes to a log that is closed."""
+        """Give up leadership; then no controller timer writes to a closed log."""
         await self.driver.stop()
         self._active.unload("the node stops")
 
     def close(self) -> None:
-        """For a thread, at last."""
+        """Call in a thread, last."""
         self.driver.log.close()
 
     def _new_runtime(self, log: RaftCommitLog) -> MachineRuntime[ControllerMachine]:

@@ -1,10 +1,10 @@
-"""Makes one node the only voter of the metadata quorum, when a majority of the voters is lost.
+"""Makes one node the only voter of the metadata quorum, after a majority of the voters was lost.
 
-The node's own log is taken for the truth: what it does not have is gone, and what it has counts as
-committed. Records at its end say that this node alone votes, and that the other voters are no
-brokers any more: otherwise they would be taken for leaders until they are missed, and a replica
-that is left would not count. The epoch of these records is far above any that the lost voters can
-have reached, so that no log of theirs is taken for a part of this one.
+The node's own log is taken as the truth: what it lacks is gone, and what it has counts as
+committed. Records at its end state that this node alone votes, and that the other voters are no
+longer brokers: otherwise they would count as leaders until they are missed, and a surviving replica
+would not count. The epoch of these records is far above any that the lost voters can have reached,
+so that none of their logs is mistaken for a part of this one.
 """
 
 from collections.abc import Iterator
@@ -44,11 +44,11 @@ _BATCH_RECORDS: Final = 1000
 
 
 class Recoverable(NamedTuple):
-    """What a directory has."""
+    """What a directory contains."""
 
     cluster_id: str
     voters: tuple[int, ...]
-    end_offset: int  # Of the metadata; of several nodes the one with the most should be taken.
+    end_offset: int  # Of the metadata; of several nodes, use the one with the most.
     epoch: int
 
 
@@ -108,7 +108,7 @@ def _go_on_alone(replica: StoredReplica, key: ReplicaKey, found: Recoverable, no
 
 
 class _NoTimers:
-    """Nothing happens by itself while nobody runs."""
+    """Nothing happens by itself while the node is not running."""
 
     def schedule(self, key: str, deadline_ms: int, expiry: object) -> None: ...
 
@@ -116,14 +116,14 @@ class _NoTimers:
 
 
 class _Removals:
-    """What the controller would write to do without brokers that are lost with their disks."""
+    """What the controller would write to remove brokers that are lost with their disks."""
 
     def __init__(self, log: RaftLog, cluster_id: str, now_ms: int) -> None:
         rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, {}, topic_defaults, GROUP_SCHEMA)
         settings = ControllerSettings(
             cluster_id=cluster_id,
             config_rules=rules,
-            new_topic_id=lambda: UUID(int=0),  # None is made.
+            new_topic_id=lambda: UUID(int=0),  # None is created.
             placement_start=lambda _: 0,
             internal_factors={},
         )
@@ -166,7 +166,7 @@ class _Removals:
 
 
 def _stored(log: RaftLog) -> Iterator[Record]:
-    """All records of the metadata, of the latest snapshot and after it."""
+    """All metadata records, of the latest snapshot and after it."""
     offset = log.start_offset
     snapshot_id = log.latest_snapshot_id
     if snapshot_id is not None:

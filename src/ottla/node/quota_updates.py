@@ -1,4 +1,4 @@
-"""Quotas of the metadata, handed to those who keep them."""
+"""Passes quotas from the metadata to the parts that enforce them."""
 
 from asyncio import AbstractEventLoop
 
@@ -19,7 +19,7 @@ class QuotaUpdates:
         self._is_due = False
 
     def on_record(self, record: object, image: MetadataImage) -> None:
-        """All records of one turn of the loop are taken up together."""
+        """Applies all records of one turn of the loop at once."""
         if isinstance(record, ClientQuotaRecord) and not self._is_due:
             self._is_due = True
             self._loop.call_soon(self.load, image)

@@ -1,10 +1,10 @@
-"""Whether this node is alive, and whether it is ready, for whoever starts, restarts and watches it.
+"""Whether this node is alive and ready, for whatever starts, restarts and monitors it.
 
     alive   the event loop turns; a restart helps one that is not
     ready   the node is registered, the controller answers its heartbeats and has unfenced it, and
             all its replicas are in sync, so that another node may be stopped now
 
-Both are asked from threads. A busy machine is slow, so the loop gets time to answer.
+Both are queried from threads. A busy machine is slow, so the loop gets time to answer.
 """
 
 import asyncio

@@ -31,24 +31,24 @@ logger = logging.getLogger(__name__)
 _NO_PROTOCOLS: Mapping[str, int] = {}
 _FORGOTTEN = (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch)
 _NO_CONTROLLER = (ErrorCode.not_controller, ErrorCode.request_timed_out)
-SESSIONS_WAITED = 2  # For the session of this broker's last life to end.
+SESSIONS_WAITED = 2  # For the session of this broker's previous run to end.
 _UNFENCED_RETRY_S = 0.05
 _ALONE_BEATS = 3  # In each session of a broker that is alone in its cluster.
-_LEAVING_HASTE = 4  # Heartbeats come so much faster while the broker waits to stop.
+_LEAVING_HASTE = 4  # The speed-up of heartbeats while the broker waits to stop.
 
 
 class BrokerIdentity(NamedTuple):
     broker_id: int
     cluster_id: str
-    incarnation_id: UUID  # Of this life of the broker.
+    incarnation_id: UUID  # Of this run of the broker.
     log_dirs: tuple[UUID, ...]
-    previous_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
+    previous_epoch: int  # Of the last run, if none of its data is lost; otherwise -1.
 
 
 def alone_interval(values: ConfigValues, image: MetadataImage, node_id: int) -> Callable[[], float]:
-    """Of heartbeats, in milliseconds, while the cluster has no other broker; otherwise 0.
+    """The heartbeat interval in milliseconds while the cluster has no other broker; otherwise 0.
 
-    Such a broker is its own controller, and nobody could take over from it.
+    Such a broker is its own controller, and no one could take over from it.
     """
     interval_ms = values[BROKER_SESSION_TIMEOUT_MS] / _ALONE_BEATS
     return lambda: interval_ms if image.brokers.keys() == {node_id} else 0
@@ -82,7 +82,7 @@ class Registration:
         self._full_log_dirs = full_log_dirs
         self._hurry = asyncio.Event()
         self._in_touch_at_s = -math.inf
-        self._reported: str | None = None  # Why the last heartbeat had no effect; None if it had.
+        self._reported: str | None = None  # Why the last heartbeat failed; None if it succeeded.
         self.epoch = i64(-1)  # Before it is registered.
 
     async def register(
@@ -92,11 +92,11 @@ class Registration:
         patience_s: float = math.inf,
         protocols: Mapping[str, int] = _NO_PROTOCOLS,
     ) -> None:
-        """Returns when the cluster knows this broker. ApiError when it does not want it.
+        """Returns when the cluster knows this broker. ApiError if it is rejected.
 
-        There may be no controller yet, and the broker's last life may have to be over first, which
-        is waited for with patience. `protocols` are the numbers of the listeners' security
-        protocols, where they are not PLAINTEXT.
+        There may be no controller yet, and the session of the broker's previous run may have to end
+        first: `patience_s` limits that wait. `protocols` are the numbers of the listeners' security
+        protocols, if they are not PLAINTEXT.
         """
         self._request = _registration_request(self._identity, advertised, rack, protocols)
         waited_s = 0.0
@@ -128,9 +128,9 @@ class Registration:
             fenced = await self._beat()
 
     async def keep_alive(self) -> None:
-        """Heartbeats for as long as it runs; a broker that was forgotten registers again."""
+        """Sends heartbeats for as long as it runs; a forgotten broker registers again."""
         while True:
-            # Not `wait_for`, which before Python 3.12 goes on if it is cancelled too late.
+            # Not `wait_for`, which before Python 3.12 continues if it is cancelled too late.
             interval_s = max(self._heartbeat_interval_s, self._alone_interval_ms() / 1000)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(interval_s):
@@ -140,11 +140,11 @@ class Registration:
 
     @property
     def silence_s(self) -> float:
-        """How long ago the last heartbeat was sent that the controller answered."""
+        """Time since the last answered heartbeat was sent."""
         return asyncio.get_running_loop().time() - self._in_touch_at_s
 
     def hurry(self) -> None:
-        """The controller should hear from this broker now."""
+        """Send a heartbeat now."""
         self._hurry.set()
 
     async def _beat(self) -> bool:
@@ -167,7 +167,7 @@ class Registration:
         return is_fenced
 
     def _tell(self, error: ApiError) -> None:
-        """Once for each kind of failure, however often it is met in a row."""
+        """Log each kind of failure once, however often it occurs in a row."""
         kind = "had no answer" if error.code in _NO_CONTROLLER else "was refused by the controller"
         if kind != self._reported:
             self._reported = kind
@@ -175,7 +175,7 @@ class Registration:
             logger.warning("a heartbeat of this broker %s: %s", kind, reason)
 
     async def leave(self) -> None:
-        """Returns when this broker leads nothing any more and the others know it."""
+        """Returns when this broker no longer leads anything and the others know it."""
         if self._request is None:
             return
         self._leaves = True

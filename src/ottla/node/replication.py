@@ -1,5 +1,4 @@
-"""What replicates partitions on this node: fetchers of what it follows, in-sync sets of what it
-leads."""
+"""Connects replication on this node: fetchers of followed, in-sync sets of led partitions."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -39,7 +38,7 @@ def connect_replication(
     broker_epoch: Callable[[], int],
     address_of: Callable[[int], Address | None],
 ) -> DamagedReplicas:
-    """Have the replica manager call fetchers and in-sync changes, before it takes up partitions."""
+    """Connect the replica manager to fetchers and ISR changes, before it sets up partitions."""
     values, replicas, supervisor = parts.values, parts.replicas, parts.process.supervisor
     fetchers = ReplicaFetchers(
         parts.peers,
@@ -85,7 +84,7 @@ def connect_replication(
 
 
 def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> Address | None:
-    """Where other brokers reach one: at the listener of this name, or at its first."""
+    """A broker's address for other brokers: its listener with this name, or its first."""
     broker = image.brokers.get(broker_id)
     if broker is None or not broker.end_points:
         return None
@@ -97,7 +96,7 @@ def broker_address(image: MetadataImage, broker_id: int, listener_name: str) -> 
 def expect_brokers(
     peers: Peers, address_of: Callable[[int], Address | None]
 ) -> Callable[[object, MetadataImage], None]:
-    """A listener of the metadata: a broker that comes back is asked at once."""
+    """A metadata listener: a returning broker is contacted at once."""
 
     def on_record(record: object, _: MetadataImage) -> None:
         if not isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
@@ -118,7 +117,7 @@ async def ask_broker(
     request: Any,
     timeout_ms: float = ASK_TIMEOUT_MS,
 ) -> Any:
-    """In the newest version of the request; ApiError when no answer came."""
+    """Uses the newest version of the request; ApiError if no response came."""
     address = address_of(broker_id)
     if address is None:
         raise ApiError(ErrorCode.coordinator_not_available, f"broker {broker_id} has no address")

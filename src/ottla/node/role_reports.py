@@ -1,7 +1,7 @@
-"""Tells operators what becomes of the partitions of this node: who leads them, who is in sync.
+"""Reports to operators what happens to this node's partitions: leaders and in-sync replicas.
 
-Who is in sync is told by the leader, which knows why; why leaders moved, and whether that is bad,
-by the controller.
+ISR changes are reported by the leader, which knows the reason; leader changes, and whether they are
+bad, by the controller.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What `ottla serve` was told, before configuration files and defaults are joined to it."""
+"""The flags of `ottla serve`, before configuration files and defaults are applied."""
 
 import enum
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ class LogFormat(enum.StrEnum):
 
 @entity
 class ServeSettings:
-    """None means that the flag was not given: the configuration file or the default decides."""
+    """None means that the flag was not given: the configuration file or the default applies."""
 
     id: int | None = None  # Becomes node.id.
     host: str | None = None
@@ -27,7 +27,7 @@ class ServeSettings:
     )  # From --set; stronger than the file.
     join: tuple[str, ...] = ()  # HOST:PORT of nodes; becomes controller.quorum.bootstrap.servers.
     new_cluster: bool = False  # Whether a new directory may begin one beyond loopback.
-    insecure: bool = False  # Whether listeners beyond loopback may be without a lock.
-    advertised: str | None = None  # HOST:PORT that clients are told to connect to.
+    insecure: bool = False  # Whether listeners beyond loopback may lack security.
+    advertised: str | None = None  # HOST:PORT that clients should connect to.
     listeners: tuple[str, ...] = ()  # NAME://host:port, instead of host and port.
     log_format: LogFormat = LogFormat.TEXT

@@ -1,4 +1,4 @@
-"""Tells systemd how the node is, as sd_notify(3) does; nobody hears of it elsewhere."""
+"""Reports the node's state to systemd, as in sd_notify(3); has no effect elsewhere."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ _LOOK_S: Final = 0.2
 
 
 def notify(state: str) -> None:
-    """Without effect where no service manager asks for it."""
+    """No effect unless a service manager requests it."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
@@ -22,11 +22,11 @@ def notify(state: str) -> None:
             manager.connect(address)
             manager.send(state.encode())
     except OSError:
-        pass  # It is not worth a node.
+        pass  # Not worth failing the node.
 
 
 async def tell_when_ready(readiness: Readiness) -> None:
-    """Returns when the node was ready once; what it waits for is its status until then."""
+    """Returns once the node is ready; until then its status is what it waits for."""
     if "NOTIFY_SOCKET" not in os.environ:
         return
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What serves share groups on this node: share coordinators, and share-partitions it leads."""
+"""Share groups on this node: share coordinators, and the share-partitions that it leads."""
 
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
@@ -50,10 +50,10 @@ def make_share_groups(
     log_ends: RemoteLogEnds,
     random: Random,
 ) -> ShareGroups:
-    """Each share coordinator begins when the partition that it lives on is taken up.
+    """Each share coordinator starts when this node begins to lead its partition.
 
-    `values` are those of the broker, `config` what holds for a group, `coordinator_at` is asked for
-    what other brokers coordinate, `ask_to_produce` sends dead letters to them.
+    `values` are the broker's, `config` returns a group's, `coordinator_at` returns the coordinators
+    on other brokers, `ask_to_produce` sends dead letters to them.
     """
     coordinators = Coordinators(
         SHARE_GROUP_STATE_TOPIC,
@@ -107,7 +107,7 @@ def share_coordinator_on(
     peers: Peers,
     loop: AbstractEventLoop,
 ) -> ShareCoordinator:
-    """What it takes is imported when there is another broker to ask."""
+    """The imports are deferred until there is another broker to ask."""
     from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, exchange_with
 
     address = address_of(broker_id)

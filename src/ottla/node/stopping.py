@@ -1,7 +1,7 @@
-"""The time that a node takes to stop: one budget for all that can wait, and a word on what does.
+"""The time that a node takes to stop: one budget for all waits, with a log line for long ones.
 
 Nothing is lost by ending a wait: what was acknowledged is on the disks of its replicas. Only the
-last step, closing the logs, is not cut short.
+last step, closing the logs, is never cut short.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 1.0  # Then it is said what is waited for.
+PATIENCE_S: Final = 1.0  # After this the wait is logged.
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class Stopping:
         return max(0.0, self._end - self._time())
 
     async def wait(self, what: str, work: Awaitable[T]) -> T:
-        """For work that ends by itself, in `left_s` if it can wait for others."""
+        """For work that ends by itself; it may wait for others up to `left_s`."""
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait([task], timeout=PATIENCE_S)

@@ -1,8 +1,8 @@
 """What drives transactions on this node: the machines over `__transaction_state`, and the writing
 of the markers that they decide on.
 
-The machine is imported when the first of those partitions is taken up, for a broker without
-transactions starts faster without it.
+The machine is imported when this node begins to lead the first of those partitions, because a
+broker without transactions starts faster without it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.transactions.coordinator import TransactionMachine
 
 
-# Called with a purpose, which has a connection of its own, the broker's id and the request.
+# Called with a purpose, which has its own connection, the broker id and the request.
 Ask = Callable[[str, int, Any], Awaitable[Any]]
 
 
@@ -48,7 +48,7 @@ def transaction_drivers(
     groups: "Coordinators[GroupMachine]",
     ask: Ask,
 ) -> TransactionDrivers:
-    """`ask` sends a request to another broker; ApiError when no answer came."""
+    """`ask` sends a request to another broker; ApiError if no response came."""
 
     def create_machine(timers: Timers) -> "TransactionMachine":
         from ottla.transactions.coordinator import TransactionMachine

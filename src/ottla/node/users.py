@@ -1,4 +1,4 @@
-"""The users and tokens of the metadata, as logins ask for them."""
+"""The metadata's users and tokens, for logins."""
 
 from collections.abc import Callable
 
@@ -12,9 +12,9 @@ _REMEMBERED_PER_TOKEN = len(ScramMechanism)
 class ImageCredentials:
     """Implements `security.exchange.Credentials`.
 
-    Somebody who does not exist is asked with a salt that does not change from one attempt to the
-    next, nor from node to node: it comes from a secret that all nodes have, the keys of the first
-    user. `fallback` is the secret while there is no user.
+    An unknown user is challenged with a salt that is the same for every attempt and on every node:
+    it comes from a secret that all nodes share, the keys of the first user. `fallback` is the
+    secret while there are no users.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class ImageCredentials:
         secret: TokenSecret | None = None,
         now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`secret` is what delegation tokens are made with, if there are any."""
+        """`secret` is that of delegation tokens, if there are any."""
         self._image = image
         self._fallback = fallback
         self._secret = secret

@@ -1,8 +1,8 @@
-"""The first users of a cluster, in a file: what SCRAM keeps of their passwords.
+"""A file with the first users of a cluster: their SCRAM credentials.
 
     [{"name": "admin", "mechanism": "SCRAM-SHA-512", "iterations": 8192, "salt": "...", ...}]
 
-Salt and keys are base64. Whoever reads the file can try passwords, so others must not.
+Salt and keys are base64. Anyone who can read the file can try passwords, so others must not.
 """
 
 import base64

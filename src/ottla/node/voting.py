@@ -1,9 +1,9 @@
-"""Whether this node votes in the metadata quorum.
+"""Decides whether this node votes in the metadata quorum.
 
 The first nodes of a cluster become voters by themselves, until there are `quorum.size` of them; so
 do later ones when voters were removed or are being drained, and those that spread the voters over
-more racks. A voter whose address changed tells the leader. A node whose disk was replaced
-replaces the voter that it was.
+more racks. A voter whose address changed informs the leader. A node with a replaced disk replaces
+its former self as a voter.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _RETRY_MAX_S: Final = 10.0
 _WATCH_S: Final = 1.0
 _CALL_TIMEOUT_MS: Final = 10_000
 
-# What comes with any change of voters or leaders; the next round looks again.
+# Errors that come with any change of voters or leaders; the next round retries.
 _PASSING: Final = (
     ErrorCode.request_timed_out,
     ErrorCode.not_controller,
@@ -63,7 +63,7 @@ class Voting:
         self._backoff = Backoff(_RETRY_S, _RETRY_MAX_S, random)
 
     async def watch(self) -> None:
-        """For as long as the node runs."""
+        """Runs for as long as the node."""
         while True:
             delay_s = _WATCH_S
             try:
@@ -77,7 +77,7 @@ class Voting:
             await asyncio.sleep(delay_s)
 
     async def _change_if_due(self) -> bool:
-        """Whether something was asked for, so that it is worth looking again soon."""
+        """Whether a change was requested, so that it is worth checking again soon."""
         core = self._quorum.driver.core
         if core is None or self._quorum.leadership.leader_id is None:
             return True
@@ -91,7 +91,7 @@ class Voting:
         elif voter is not None:
             await self._replace(voter)
         elif not self._is_active:
-            return True  # It will be in a moment, when this node's image says so.
+            return True  # It will be in a moment, when this node's image shows it.
         elif self._should_vote(voters):
             await self._add(is_extra=len(voters) >= self._quorum_size)
         else:
@@ -153,7 +153,7 @@ class Voting:
         logger.info("node %d votes in the quorum", self._identity.key.id)
 
     async def _replace(self, voter: Voter) -> None:
-        """The controller has let this node register, so the one that it was is gone."""
+        """The controller has let this node register, so its former self is gone."""
         logger.warning(
             "node %d votes with another log directory; this one replaces it", voter.key.id
         )

@@ -1,7 +1,7 @@
-"""What a node tells Prometheus.
+"""A node's Prometheus metrics.
 
-The hot path counts in plain integers; they are read here, in the scraper's thread, when somebody
-asks. The event loop goes on meanwhile, so a scrape may see one number a moment later than another.
+The hot path counts in plain integers; they are read here, in the scraper's thread, on demand. The
+event loop continues meanwhile, so a scrape may see one number a moment later than another.
 
     family                      names, types and texts, and how a value becomes a line
     requests, cluster, topics,  one section of the page each
@@ -12,5 +12,5 @@ asks. The event loop goes on meanwhile, so a scrape may see one number a moment 
     server                      serves the page at /metrics
 
 Labels are bounded: APIs, error codes, states, directories, and the topics, partitions and groups of
-this node, which configuration leaves out or limits.
+this node, which the configuration can omit or limit.
 """

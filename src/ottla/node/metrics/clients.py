@@ -1,4 +1,4 @@
-"""What clients push of their own metrics (KIP-714), each under the name that it has there."""
+"""The metrics that clients push (KIP-714), each under its original name."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -54,6 +54,6 @@ def _rows(client: Pushed, values: Iterable[tuple[Series, float]]) -> Iterator[tu
 
 
 def _label(key: str) -> str:
-    """A name that Prometheus takes, which begins with no digit."""
+    """A valid Prometheus label, which does not begin with a digit."""
     name = _NO_LABEL.sub("_", key)
     return f"_{name}" if not name or name[0].isdigit() else name

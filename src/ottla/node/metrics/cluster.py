@@ -1,4 +1,4 @@
-"""The cluster as this node's image of the metadata has it, and the quorum behind it."""
+"""The cluster according to this node's image, and the quorum behind it."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,7 @@
-"""Families of metrics, and the lines of Prometheus' text format.
+"""Metric families, and the lines of Prometheus' text format.
 
-The library that formats samples takes about 8 microseconds for each, which is a tenth of a second
-for a thousand partitions. Here the labels of a partition are formatted once for all its metrics.
+The library needs about 8 microseconds to format a sample, which is a tenth of a second for a
+thousand partitions. Here the labels of a partition are formatted once for all its metrics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, TypeVar
 from ottla.network.durations import Durations
 
 Number = int | float
-Rows = Iterable[tuple[str, Number]]  # Of formatted labels and a value.
+Rows = Iterable[tuple[str, Number]]  # Formatted labels and a value.
 
-# The exponents of two of a histogram's bounds in nanoseconds: 0.26 ms to 17 s, each four times the
-# one before.
+# The exponents of a histogram's bounds, powers of two in nanoseconds: 0.26 ms to 17 s, each four
+# times the previous one.
 _BOUNDS: Final = (18, 20, 22, 24, 26, 28, 30, 32, 34)
 
 T = TypeVar("T")
@@ -24,10 +24,10 @@ class Family(NamedTuple):
     name: str
     text: str
     labels: tuple[str, ...] = ()
-    setting: str = ""  # The key of the configuration that can leave it out.
+    setting: str = ""  # The configuration key that can omit it.
 
     def line(self, value: Number) -> Iterator[str]:
-        """Of a family without labels."""
+        """For a family without labels."""
         yield self.head
         yield f"{self.name} {value}\n"
 
@@ -38,12 +38,12 @@ class Family(NamedTuple):
             yield f"{name}{labels} {value}\n"
 
     def by(self, values: Iterable[tuple[str, Number]]) -> Iterator[str]:
-        """Of a family with one label."""
+        """For a family with one label."""
         (label,) = self.labels
         return self.lines((labelled((label,), (each,)), value) for each, value in values)
 
     def histogram(self, durations: Iterable[tuple[Sequence[str], Durations]]) -> Iterator[str]:
-        """By the values of the labels."""
+        """By label values."""
         yield self.head
         for values, each in durations:
             own = labelled(self.labels, values)[1:-1] if values else ""
@@ -62,7 +62,7 @@ class Family(NamedTuple):
 
 
 class Section:
-    """Families that belong together, in the order of their declaration."""
+    """Related families, in the order of their declaration."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -98,9 +98,9 @@ def _escaped(value: str) -> str:
 
 
 def copied(values: Callable[[], Iterable[T]]) -> list[T]:
-    """What another thread may be changing."""
+    """A copy of what another thread may be changing."""
     while True:
         try:
             return list(values())
-        except (RuntimeError, KeyError):  # A dict has changed its size, or lost what was found.
+        except (RuntimeError, KeyError):  # A dict has changed its size, or lost an item.
             continue

@@ -1,4 +1,4 @@
-"""Groups that are coordinated here: their states, their rebalances, and how far they are behind."""
+"""Groups coordinated here: their states, their rebalances, and their lag."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ _KAFKA_MEMBERS = _lag("kafka_consumergroup_members", "Members of the group.", ("
 
 
 class Rebalances:
-    """Counts them by how far the generations of groups have gone from one scrape to the next."""
+    """Counts rebalances by the progress of group generations between scrapes."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -82,7 +82,7 @@ def collect(sources: GroupSources) -> Iterator[str]:
         try:
             groups.extend(copied(runtime.machine.overview))
         except ApiError:
-            continue  # It is being loaded.
+            continue  # It is loading.
         yield ""
     states = Counter((group.type_name, group.state_name) for group in groups)
     rows = [(labelled(_GROUPS.labels, key), count) for key, count in sorted(states.items())]

@@ -1,9 +1,9 @@
-"""How far the groups that are coordinated here are behind, found out from time to time.
+"""The lag of the groups coordinated here, determined periodically.
 
-Who leads a partition knows how far it is committed and when its records were written; it may be
-another broker. Each leader is asked once in an interval, for all groups at a time. The time of the
-first unread record is asked for only where the group is behind and its offset has moved since, for
-it does not change: that bounds the cost to a header of a batch for each commit of an interval.
+The leader of a partition knows its high watermark and when its records were written; it may be
+another broker. Each leader is asked once per interval, for all groups at once. The time of the
+first unread record is requested only if the group lags and its offset has moved since, because it
+does not change: that bounds the cost to one batch header per commit in an interval.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class GroupLag(NamedTuple):
     group_id: str
     topic: str
     partition: int
-    offset: int  # That the group has committed.
+    offset: int  # The group's committed offset.
     records: int
     since_ms: int  # The time of the first unread record; NO_TIMESTAMP if there is none, or no time.
 
@@ -65,7 +65,7 @@ class _Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Asked:
-    """What one leader is asked."""
+    """The questions for one leader."""
 
     offsets: dict[tuple[UUID, int], set[int]] = field(default_factory=dict)
 
@@ -80,15 +80,15 @@ class LagWatch:
         interval_s: float,
         groups_max: int,
     ) -> None:
-        """`ask` sends a request to another broker; ApiError when no answer came."""
-        self.lags: list[GroupLag] = []  # Replaced as a whole, for another thread to read.
-        self.left_out_count = 0  # Groups beyond the bound.
+        """`ask` sends a request to another broker; ApiError if no response came."""
+        self.lags: list[GroupLag] = []  # Replaced as a whole, so that another thread can read it.
+        self.left_out_count = 0  # Groups beyond the limit.
         self._parts = parts
         self._groups = groups
         self._ask = ask
         self._interval_s = interval_s
         self._groups_max = groups_max
-        self._known: dict[_Key, tuple[int, int]] = {}  # An offset, and the time of what is there.
+        self._known: dict[_Key, tuple[int, int]] = {}  # An offset, and the time of its record.
 
     async def watch(self) -> None:
         while True:
@@ -105,7 +105,7 @@ class LagWatch:
                 await asyncio.sleep(0)
             partition = found.get((each.topic_id, each.topic_partition.partition))
             if partition is None:
-                continue  # Its leader did not answer, or is another by now.
+                continue  # Its leader did not answer, or has changed.
             key = (each.group_id, each.topic_partition)
             records = max(0, partition.high_watermark - each.offset)
             time_ms = NO_TIMESTAMP
@@ -131,7 +131,7 @@ class LagWatch:
             try:
                 group_ids = dict.fromkeys(runtime.machine.groups_with_offsets())
             except ApiError:
-                continue  # It is being loaded.
+                continue  # It is loading.
             for group_id in group_ids:
                 groups_count += 1
                 if groups_count > self._groups_max:
@@ -193,7 +193,7 @@ class LagWatch:
 def _of_image(
     image: MetadataImage, group_id: str, topic_partition: TopicPartition, offset: int
 ) -> Iterator[_Committed]:
-    """None if the topic, or the partition's leader, is gone."""
+    """Nothing if the topic, or the partition's leader, is gone."""
     topic = image.topics.get(topic_partition.topic)
     state = None if topic is None else topic.partitions.get(topic_partition.partition)
     if topic is not None and state is not None and state.leader >= 0:

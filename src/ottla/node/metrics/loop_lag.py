@@ -1,4 +1,4 @@
-"""How late the event loop is: what every request waits before anybody looks at it."""
+"""The event loop's lag: the delay before any request is processed."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""Pushes the page of metrics to a collector by OTLP: protobuf over HTTP, at an interval.
+"""Pushes the metrics page to a collector by OTLP: protobuf over HTTP, periodically.
 
-The page is read with Prometheus' own parser, a few lines at a time, so that the event loop is not
-held up. A push that fails is not repeated: the next one has the same counters, further on. While
-the collector fails, pushes come less often, each at a random time of a longer wait.
+The page is parsed with Prometheus' own parser, a few lines at a time, so that the event loop is not
+held up. A failed push is not repeated: the next one has the same counters, further on. While the
+collector fails, pushes are less frequent, each at a random time in a longer interval.
 """
 
 import gzip
@@ -44,7 +44,7 @@ from ottla.node.metrics.page import Page
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/v1/metrics"
-POINTS_MAX: Final = 2_000  # Of one request, or little more.
+POINTS_MAX: Final = 2_000  # Per request, or slightly more.
 _TIMEOUT_S: Final = 10.0
 _BACKOFF_MAX: Final = 16  # Intervals.
 _LINES_AT_A_TIME: Final = 50
@@ -55,7 +55,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class OtlpExporter:
-    """`resource` says which node it is. Stops with the process, or when it is closed."""
+    """`resource` identifies the node. Stops with the process, or when it is closed."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class OtlpExporter:
         logger.info("metrics are pushed to %s every %g s", self._url, self._interval_s)
 
     def close(self) -> None:
-        """Does not wait for a collector that does not answer."""
+        """Does not wait for an unresponsive collector."""
         self._closed.set()
         self._thread.join(_CLOSE_S)
 
@@ -122,7 +122,7 @@ class OtlpExporter:
             answer.read(POINTS_MAX)
 
     def _requests(self) -> Iterator[ExportMetricsServiceRequest]:
-        """As many as keep each of them small."""
+        """Split into requests so that each stays small."""
         now_ns, metrics, count = time.time_ns(), [], 0
         for family in text_fd_to_metric_families(cast("TextIO", self._lines())):
             for metric, points in _metrics(family, self._since_ns, now_ns):
@@ -150,7 +150,7 @@ class OtlpExporter:
 
 
 def _metrics(family: Family, since_ns: int, now_ns: int) -> Iterator[tuple[Metric, int]]:
-    """With the number of its points; a family of many points comes in parts."""
+    """With the number of its points; a family with many points is split."""
     if family.type == "histogram":
         points = list(_histograms(family.samples, since_ns, now_ns))
         histogram = Histogram(
@@ -189,7 +189,7 @@ def _point(sample: Sample, since_ns: int, now_ns: int) -> NumberDataPoint:
 def _histograms(
     samples: Sequence[Sample], since_ns: int, now_ns: int
 ) -> Iterator[HistogramDataPoint]:
-    """Prometheus counts what is up to a bound, OpenTelemetry what is between two."""
+    """Prometheus counts up to a bound, OpenTelemetry between two bounds."""
     buckets: defaultdict[Labels, list[tuple[float, int]]] = defaultdict(list)
     sums: dict[Labels, float] = {}
     for sample in samples:

@@ -1,7 +1,7 @@
-"""The page that Prometheus reads, a section after the other.
+"""The Prometheus page, one section after the other.
 
-Making it takes the interpreter for some milliseconds, and whoever waits for that would wait for up
-to five: so it pauses after every few lines, and the event loop goes on at once.
+Rendering it occupies the interpreter for some milliseconds, and anything waiting for that would
+wait for up to five: so it pauses after every few lines, and the event loop continues at once.
 """
 
 import threading
@@ -61,13 +61,13 @@ class Sources(NamedTuple):
 
 class Page:
     def __init__(self, sources: Sources, process: Callable[[], bytes]) -> None:
-        """`process` tells of the process, its memory and files."""
+        """`process` returns metrics of the process, its memory and files."""
         self._sources = sources
         self._process = process
         self._lock = threading.Lock()  # One page at a time.
 
     def render(self, *, packed: bool = False) -> bytes:
-        """In a thread of its own; `packed` as gzip does. Few lines are in memory at a time."""
+        """Call in a separate thread; `packed` uses gzip. Few lines are in memory at a time."""
         packer = zlib.compressobj(_PACK_LEVEL, wbits=_GZIP) if packed else None
         page = bytearray()
         for data in self.chunks():
@@ -75,7 +75,7 @@ class Page:
         return bytes(page if packer is None else page + packer.flush())
 
     def chunks(self) -> Iterator[bytes]:
-        """In a thread of its own: whole lines, with a pause after each chunk."""
+        """Call in a separate thread: yields whole lines, with a pause after each chunk."""
         with self._lock:
             lines = self._lines()
             while some := list(islice(lines, _LINES_AT_A_TIME)):

@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the declarations: `python -m ottla.node.metrics.reference`."""
+"""Generates docs/metrics.md from the declarations: `python -m ottla.node.metrics.reference`."""
 
 import sys
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _text(family: Family) -> str:
-    """With the setting that leaves it out."""
+    """Includes the setting that omits it."""
     if not family.setting:
         return family.text
     return f"{family.text} See [`{family.setting}`](config.md)."

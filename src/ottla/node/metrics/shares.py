@@ -1,4 +1,4 @@
-"""Share groups: the share-partitions that this node leads and that consumers have asked for."""
+"""Share groups: the share-partitions that this node leads and consumers have requested."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""Puts together what the metrics of a node are read from."""
+"""Connects a node's metrics with their sources."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -29,7 +29,7 @@ from ottla.node.probe import Probe, ProbeCounters
 from ottla.node.quorum import MetadataQuorum
 from ottla.transactions.config import TRANSACTION_MAX_TIMEOUT_MS
 
-Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker's id and a request.
+Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker id and a request.
 
 
 def start_metrics(
@@ -40,7 +40,7 @@ def start_metrics(
     ask: Ask,
     process: Callable[[], bytes],
 ) -> Page:
-    """`process` tells of the process, its memory and files."""
+    """`process` returns metrics of the process, its memory and files."""
     loop_lag = LoopLag(parts.process.loop.time)
     groups_max = parts.values[METRICS_GROUPS_MAX]
     interval_s = parts.values[METRICS_LAG_INTERVAL_MS] / 1000
@@ -57,7 +57,7 @@ def start_metrics(
 
 
 def identity(broker: Broker) -> dict[str, str]:
-    """Which node it is, in OpenTelemetry's words."""
+    """The node's identity, in OpenTelemetry's terms."""
     return {
         "service.name": "ottla",
         "service.version": __version__,

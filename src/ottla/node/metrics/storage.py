@@ -1,4 +1,4 @@
-"""Log directories and what is done with the logs in them."""
+"""Log directories, and the maintenance of their logs."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -39,7 +39,7 @@ _ISR_CHANGES = SECTION.counter(
 
 class _Topic(NamedTuple):
     family: Family
-    attribute: str  # Of TopicTraffic.
+    attribute: str  # An attribute of TopicTraffic.
 
 
 def _topic(attribute: str, name: str, text: str) -> _Topic:
@@ -167,7 +167,7 @@ def _by_topic(replicas: ReplicaManager, partitions: Iterable[Partition]) -> Iter
             first_led.append(topic)
     rows = [(labelled(("topic",), (topic,)), each) for topic, each in traffic.items()]
     for topic, each in traffic.items():
-        # A partition that changes its leader just now may be missed; a counter must not fall.
+        # A partition that is changing its leader may be missed; a counter must not decrease.
         each.reported_records = max(each.reported_records, each.led_records + grown[topic])
         each.told_bytes = max(each.told_bytes, each.led_bytes + grown_bytes[topic])
     yield from _BYTES_IN.lines((labels, each.told_bytes) for labels, each in rows)
@@ -185,7 +185,7 @@ def _table(families: tuple[Family, ...], rows: Iterable[_Row]) -> Iterator[str]:
     table: list[_Row] = []
     for row in rows:
         table.append(row)
-        yield ""  # It takes a while, and whoever reads this lets others go on.
+        yield ""  # It takes a while, and the reader lets others proceed here.
     for index, family in enumerate(families):
         yield from family.lines((labels, values[index]) for labels, values in table)
 

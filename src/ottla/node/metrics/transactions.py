@@ -1,4 +1,4 @@
-"""Transactions: what coordinators here know of, and what is open in the logs here."""
+"""Transactions: those of the coordinators here, and those open in the logs here."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def collect(sources: TransactionSources) -> Iterator[str]:
         try:
             states.update(copied(runtime.machine.states))
         except ApiError:
-            continue  # It is being loaded.
+            continue  # It is loading.
     yield from _STATES.by(sorted(states.items()))
     late_ms = sources.clock.now_ms() - sources.timeout_ms
     written_ms = [
