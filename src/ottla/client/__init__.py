@@ -1,7 +1,7 @@
-"""The client's side: talks to any cluster of Kafka's protocol and knows nothing of the server.
+"""Clients for any cluster that speaks the Kafka protocol; independent of the server.
 
-`Producer`, `Consumer`, `ShareConsumer` and `Admin` are a small, typed face of confluent-kafka;
-`ottla.client.aio` has the same for asyncio. They are imported when they are first asked for.
+`Producer`, `Consumer`, `ShareConsumer` and `Admin` are a small, typed facade over confluent-kafka;
+`ottla.client.aio` has the same for asyncio. Each is imported on first use.
 """
 
 import importlib

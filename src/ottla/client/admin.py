@@ -1,4 +1,4 @@
-"""Looks at a cluster, and changes it."""
+"""Inspect and administer a cluster."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
@@ -58,18 +58,18 @@ class GroupInfo(NamedTuple):
 
 
 class Admin:
-    """`Admin(config)` or `Admin(bootstrap_servers=...)`. Errors are KafkaExceptions."""
+    """`Admin(config)` or `Admin(bootstrap_servers=...)`. Methods raise KafkaException."""
 
     def __init__(self, config: ClientConfig | None = None, **settings: Any) -> None:
         if config is not None and settings:
             raise TypeError("give a ClientConfig or its fields, not both")
         self.config = config or ClientConfig(**settings)
-        self.raw = AdminClient(self.config.settings())  # That of confluent-kafka.
+        self.raw = AdminClient(self.config.settings())  # The confluent-kafka client.
 
     # Topics.
 
     def topics(self) -> list[str]:
-        """Those that are not internal."""
+        """All topics except internal ones."""
         return sorted(name for name in self._metadata().topics if not name.startswith("__"))
 
     def partitions(self, topic: str) -> dict[int, PartitionInfo]:
@@ -99,24 +99,24 @@ class Admin:
         _result(self.raw.delete_topics([name])[name], accepted)
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """So that there are `total` of them."""
+        """Raise the number of partitions to `total`."""
         _result(self.raw.create_partitions([NewPartitions(topic, total)])[topic])
 
     def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
-        """Of the records that are written next."""
+        """The offset of the next record, by partition."""
         partitions = [TopicPartition(topic, number) for number in self.partitions(topic)]
         return self._end_offsets(partitions)
 
-    # Configs, each of one topic, broker or group.
+    # Configs of one topic, broker or group.
 
     def configs(self, /, **resource: str) -> dict[str, str | None]:
-        """`configs(topic="orders")`: what was set, and what holds by default."""
+        """`configs(topic="orders")`: all values, explicit and default."""
         wanted = _resource(resource)
         entries = _result(self.raw.describe_configs([wanted])[wanted])
         return {name: entry.value for name, entry in sorted(entries.items())}
 
     def set_configs(self, values: Mapping[str, str | None], /, **resource: str) -> None:
-        """None puts a value back to its default."""
+        """None resets a key to its default."""
         wanted = _resource(resource)
         for name, value in values.items():
             change = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
@@ -140,7 +140,7 @@ class Admin:
         _result(self.raw.delete_consumer_groups([group_id])[group_id])
 
     def offsets(self, group_id: str) -> dict[TopicPartition, int]:
-        """What the group has committed."""
+        """The group's committed offsets."""
         request = [ConsumerGroupTopicPartitions(group_id)]
         found = _result(self.raw.list_consumer_group_offsets(request)[group_id])
         return {
@@ -150,7 +150,7 @@ class Admin:
         }
 
     def set_offsets(self, group_id: str, offsets: Mapping[TopicPartitionLike, int]) -> None:
-        """Of a group that has no members."""
+        """The group must have no members."""
         partitions = [RawPartition(*partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group_id, partitions)]
         found = _result(self.raw.alter_consumer_group_offsets(request)[group_id])
@@ -159,20 +159,20 @@ class Admin:
                 raise KafkaException(each.error)
 
     def lag(self, group_id: str) -> dict[TopicPartition, int]:
-        """How many offsets each partition is ahead of what the group has committed."""
+        """The distance from the committed offset to the end of each partition."""
         committed = self.offsets(group_id)
         ends = self._end_offsets(committed)
         return {
             partition: max(0, ends[partition] - offset) for partition, offset in committed.items()
         }
 
-    # Users and rights.
+    # Users and ACLs.
 
     def users(self) -> list[str]:
         return sorted(_result(self.raw.describe_user_scram_credentials()))
 
     def set_user(self, name: str, password: str, mechanism: str = "SCRAM-SHA-512") -> None:
-        """Create the user, or give it another password."""
+        """Create the user, or change its password."""
         kind = ScramMechanism[mechanism.upper().replace("-", "_")]
         info = ScramCredentialInfo(kind, _SCRAM_ITERATIONS)
         change = UserScramCredentialUpsertion(name, info, password.encode())
@@ -193,7 +193,7 @@ class Admin:
             _result(future)
 
     def delete_acls(self, wanted: AclBindingFilter) -> list[AclBinding]:
-        """Those that matched."""
+        """Delete all matching ACLs and return them."""
         return list(_result(self.raw.delete_acls([wanted])[wanted]))
 
     # The cluster.
@@ -227,7 +227,7 @@ def _resource(named: Mapping[str, str]) -> ConfigResource:
 
 
 def _result(future: "Future[T] | Any", accepted: int | None = None) -> Any:
-    """`accepted` is the code of an error that is none."""
+    """An error with the code `accepted` counts as success."""
     try:
         return future.result(TIMEOUT_S)
     except KafkaException as failure:

@@ -1,7 +1,7 @@
-"""A file with settings of clients, as Kafka's tools take it with `--command-config`.
+"""A file with client settings, like the one Kafka's tools take with `--command-config`.
 
-OTTLA_COMMAND_CONFIG names one for every command and for Spark. Java's spelling of logins and stores
-is turned into librdkafka's; everything else stays as it is.
+OTTLA_COMMAND_CONFIG names one for every command and for Spark. Java's settings for logins and
+stores are translated into librdkafka's; all others are kept.
 """
 
 import os
@@ -28,14 +28,14 @@ _TOKEN: Final = re.compile(r'\btokenauth\s*=\s*"?true', re.IGNORECASE)
 
 
 class CommandConfigError(ValueError):
-    """The file cannot be used; the message names it."""
+    """The file cannot be used; the message names the file."""
 
 
 def login_for(server: str) -> Mapping[str, Any]:
-    """How to log in where nothing is said: by OTTLA_COMMAND_CONFIG, or by the profile in use.
+    """The default login: from OTTLA_COMMAND_CONFIG, or from the profile in use.
 
-    A profile counts if it is of these servers or none are named. CommandConfigError if the file
-    cannot be used.
+    A profile counts if it is for these servers, or if no servers are given. Raises
+    CommandConfigError if the file cannot be used.
     """
     path = os.environ.get(COMMAND_CONFIG_VARIABLE)
     return read_command_config(Path(path)) if path else profile_for(server)
@@ -89,7 +89,7 @@ def _translated(path: Path, given: dict[str, str]) -> dict[str, Any]:
 
 
 def _located(path: Path, name: str, value: str) -> str:
-    """Files that go with the configuration are found beside it."""
+    """Resolves relative file names against the configuration's directory."""
     return str(path.absolute().parent / value) if name.endswith(".location") else value
 
 

@@ -1,4 +1,4 @@
-"""How clients are configured; each becomes the settings of librdkafka."""
+"""Client configuration, translated into librdkafka's settings."""
 
 import enum
 import os
@@ -11,18 +11,18 @@ from ottla.client.profiles import current_profile
 from ottla.client.serializers import Deserializer, Serializer, raw, serialize_by_type
 
 DEFAULT_SERVER = "localhost:9092"
-_NOTICE = 5  # librdkafka's: one level below, it tells of every connection that ends.
+_NOTICE = 5  # librdkafka's level; one below, it reports every closed connection.
 _SERVER_VARIABLES = ("OTTLA_BOOTSTRAP_SERVERS", "OTTLA_BOOTSTRAP_SERVER")
 
 
 class AckMode(enum.StrEnum):
-    ALL = "all"  # Every in-sync replica has the record.
+    ALL = "all"  # Every in-sync replica must have the record.
     LEADER = "1"
-    NONE = "0"  # Nobody says whether it arrived.
+    NONE = "0"  # No acknowledgement.
 
 
 class OffsetResetPolicy(enum.StrEnum):
-    """Where to begin when the group has no offset, or one that is gone."""
+    """Where to start if the group has no offset, or one that no longer exists."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -48,7 +48,7 @@ class CompressionType(enum.StrEnum):
 
 
 class WhenFull(enum.Enum):
-    """What `send` does while the buffer is full."""
+    """What `send` does when the buffer is full."""
 
     BLOCK = "block"
     RAISE = "raise"
@@ -56,10 +56,10 @@ class WhenFull(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """`bootstrap_servers` is a list or a text with commas; without any, the environment
-    (OTTLA_BOOTSTRAP_SERVER), then the profile in use, then localhost:9092 say where the cluster is.
+    """`bootstrap_servers` is a list or a comma-separated string. It defaults to the environment
+    (OTTLA_BOOTSTRAP_SERVER), then to the profile in use, then to localhost:9092.
 
-    `extra` has settings of librdkafka that are not named here; they win.
+    `extra` has additional librdkafka settings, which take precedence.
     """
 
     bootstrap_servers: Sequence[str] | str = ()
@@ -74,7 +74,7 @@ class ClientConfig:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """For a client of confluent-kafka."""
+        """The settings for a confluent-kafka client."""
         return {**self._connection(), **self._own(), **self.extra}
 
     def _own(self) -> dict[str, Any]:
@@ -111,8 +111,8 @@ class ClientConfig:
 class ProducerConfig(ClientConfig):
     """Idempotent unless `acks` is less than all.
 
-    `buffer_memory` bounds what waits to be sent; `when_full` says whether `send` then blocks, for
-    `max_block_ms` at most, or raises BufferFull.
+    `buffer_memory` bounds the unsent records; `when_full` says whether `send` then blocks, for at
+    most `max_block_ms`, or raises BufferFull.
     """
 
     acks: AckMode = AckMode.ALL
@@ -156,10 +156,10 @@ class ProducerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """Without `group_id`, partitions are assigned by hand and nothing can be committed.
+    """Without `group_id`, partitions are assigned manually and nothing can be committed.
 
-    With `enable_auto_commit` a message counts as read when the next one, or the next `poll`, is
-    asked for. A consumer of the protocol `consumer` has its session's time from the broker.
+    With `enable_auto_commit`, a message counts as read once the next one, or the next `poll`, is
+    requested. With the protocol `consumer`, the broker sets the session timeout.
     """
 
     group_id: str | None = None
@@ -176,7 +176,7 @@ class ConsumerConfig(ClientConfig):
 
     def _own(self) -> dict[str, Any]:
         settings: dict[str, Any] = {
-            # librdkafka wants one, also of a consumer that never commits.
+            # librdkafka requires one, even if the consumer never commits.
             "group.id": self.group_id or "ottla-without-group",
             "auto.offset.reset": str(self.auto_offset_reset),
             "enable.auto.commit": self.enable_auto_commit and self.group_id is not None,
@@ -193,8 +193,10 @@ class ConsumerConfig(ClientConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConsumerConfig(ClientConfig):
-    """A consumer takes `max_poll_records` from the queue at a time, or one batch as it was produced
-    if that has more. Nobody else gets them meanwhile: few suit long tasks, many short ones."""
+    """A consumer takes `max_poll_records` at a time, or one whole produced batch if that is more.
+
+    No other consumer gets them meanwhile, so choose few for long tasks and many for short ones.
+    """
 
     group_id: str
     max_poll_records: int = 500

@@ -1,4 +1,4 @@
-"""Records that share groups hand out later, in topics with delivery.delay.enable=true."""
+"""Delayed delivery to share groups, for topics with delivery.delay.enable=true."""
 
 import datetime as dt
 import time

@@ -1,7 +1,6 @@
-"""The future of one record: where it was written, or why not.
+"""The future of one record: its offset, or the error.
 
-One is made for every record that is sent, so it has nothing but the outcome; what others wait for
-is kept beside it.
+One is created for every record sent, so it holds only the outcome; waiters are kept elsewhere.
 """
 
 import threading
@@ -14,14 +13,14 @@ from ottla.client.messages import RecordMetadata
 
 
 class Delivery:
-    """librdkafka calls it with the outcome, in the thread that polls the producer."""
+    """librdkafka calls it with the outcome in the thread that polls the producer."""
 
     __slots__ = ("_outcome",)
-    _outcome: tuple[Any, Any]  # Error or None, and the raw message; not there before.
+    _outcome: tuple[Any, Any]  # Error or None, and the raw message; unset until known.
 
     def __call__(self, error: Any, message: Any) -> None:
         self._outcome = error, message
-        # Whoever waits has said so before looking for the outcome: one of both sees the other.
+        # A waiter registers before it looks for the outcome, so one of the two sees the other.
         if _watched:
             _call_back(self)
 
@@ -29,7 +28,7 @@ class Delivery:
         return hasattr(self, "_outcome")
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Where the record is. Raises KafkaException if it was not written, or TimeoutError."""
+        """Partition and offset. Raises KafkaException if it was not written, or TimeoutError."""
         error, message = self._wait(timeout)
         if error is not None:
             raise KafkaException(error)
@@ -40,7 +39,7 @@ class Delivery:
         return None if error is None else KafkaException(error)
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """It is called once, in the thread that hears of the outcome; at once if that is known."""
+        """Called once, in the thread that polls; immediately if the outcome is already known."""
         with _guard:
             _watched.setdefault(self, []).append(callback)
         if self.done():
@@ -57,7 +56,7 @@ class Delivery:
         return self._outcome
 
     def _hurry(self) -> None:
-        """Somebody waits for it."""
+        """Called when somebody waits for this delivery."""
 
 
 _guard = threading.Lock()
@@ -72,5 +71,5 @@ def _call_back(delivery: Delivery) -> None:
 
 
 def delivery_type(hurry: Callable[[], object]) -> type[Delivery]:
-    """The deliveries of one producer, which is told when somebody waits for one."""
+    """The delivery class of one producer; `hurry` is called when somebody waits for one."""
     return type("Delivery", (Delivery,), {"__slots__": (), "_hurry": lambda _: hurry()})

@@ -1,13 +1,13 @@
-"""What goes wrong in a client. Errors of the cluster are confluent-kafka's `KafkaException`."""
+"""Client-side errors. Errors from the cluster are confluent-kafka's `KafkaException`."""
 
 
 class BufferFull(BufferError):
-    """More is to be sent than `buffer_memory` holds."""
+    """The unsent records fill `buffer_memory`."""
 
 
 class NotStarted(RuntimeError):
-    """The client is not started, or is closed."""
+    """The client was not started, or is closed."""
 
 
 class NotFlushed(TimeoutError):
-    """Not everything was delivered in time; what was not is still tried."""
+    """Not everything was delivered in time; delivery of the rest continues."""

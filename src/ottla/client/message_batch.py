@@ -1,7 +1,7 @@
-"""What a poll returns: a list of messages that are made when they are looked at.
+"""The result of a poll: a list whose messages are created on access.
 
-Most callers go through a batch once, and a message that was looked at is gone before the next one
-is made. Five hundred at once would keep the garbage collector busy.
+Most callers iterate over a batch once, so each message is freed before the next one is created.
+Creating five hundred up front would keep the garbage collector busy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _value_of = confluent_kafka.Message.value
 
 
 class MessageBatch(Sequence[Message]):
-    """Looked at twice, a message is two objects, which are equal."""
+    """Accessing an item twice creates two objects, which compare equal."""
 
     __slots__ = ("_message_type", "_raws")
 

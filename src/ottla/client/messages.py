@@ -1,4 +1,4 @@
-"""What consumers are given, and where it is from."""
+"""Messages, and their partitions and offsets."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
@@ -9,7 +9,7 @@ _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers
 
 
 class TopicPartition(NamedTuple):
-    """As that of the wire, which is not imported here: the fixtures of tests start without it."""
+    """Like that of `client.wire`, which is not imported so that test fixtures start faster."""
 
     topic: str
     partition: int
@@ -19,7 +19,7 @@ TopicPartitionLike = tuple[str, int]  # A `TopicPartition`, or any pair of that 
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written."""
+    """The partition and offset of a written record."""
 
     topic: str
     partition: int
@@ -32,15 +32,15 @@ class _Fields(NamedTuple):
 
 
 class Message(tuple[Any, Any]):
-    """A record and where it is from; `message.offset` and `message["offset"]` are the same.
+    """A record with its topic, partition and offset; `message["offset"]` is `message.offset`.
 
-    `timestamp` is in milliseconds since 1970. `key` and `value` are what the deserializers made of
-    the bytes. `raw` is the message of confluent-kafka.
+    `timestamp` is in milliseconds since 1970. `key` and `value` are deserialized. `raw` is
+    confluent-kafka's message.
     """
 
-    # One is made for each record that is read, so it is as cheap as Python has it: a tuple of what
-    # everybody wants and of the library's own message, which is asked for the rest. It has no
-    # `__new__`, as a named tuple has, which would be called for each.
+    # One is created per record read, so it is as cheap as Python allows: a tuple of what
+    # everybody needs plus the library's own message for the rest. It has no
+    # `__new__`, unlike a named tuple, which would be called for each.
     __slots__ = ()
 
     value: Any = _Fields.value
@@ -59,7 +59,7 @@ class Message(tuple[Any, Any]):
         value: Any,
         headers: Headers,
     ) -> Self:
-        """A message that no consumer has read."""
+        """Create a message that no consumer has read."""
         return cls((value, _Stored(topic, partition, offset, timestamp, key, headers)))
 
     @property
@@ -94,11 +94,11 @@ class Message(tuple[Any, Any]):
 
     @property
     def delivery_count(self) -> int:
-        """How often a share group has handed it out, this time included."""
+        """How often a share group has delivered it, including this time."""
         return self.raw.delivery_count() or 1
 
     def header(self, name: str) -> bytes | None:
-        """The last one of this name, or None."""
+        """The last header with this name, or None."""
         return next((value for key, value in reversed(self.headers) if key == name), None)
 
     def __getitem__(self, field: Any) -> Any:
@@ -107,7 +107,7 @@ class Message(tuple[Any, Any]):
         return getattr(self, field)
 
     def keys(self) -> tuple[str, ...]:
-        """With this, `dict(message)` works."""
+        """Makes `dict(message)` work."""
         return _FIELDS
 
     def __iter__(self) -> Iterator[Any]:
@@ -130,7 +130,7 @@ class Message(tuple[Any, Any]):
 
 
 class _Stored(NamedTuple):
-    """Answers as a message of confluent-kafka does."""
+    """Has the interface of a confluent-kafka message."""
 
     topic_name: str
     partition_number: int

@@ -1,10 +1,10 @@
-"""How many partitions topics have, for partitioners in Python."""
+"""Partition counts of topics, for partitioners written in Python."""
 
 import time
 from collections.abc import Callable
 from typing import Final
 
-REFRESH_S: Final = 60.0  # A topic that grows is noticed after so long, as in other clients.
+REFRESH_S: Final = 60.0  # New partitions are noticed after this time, as in other clients.
 
 
 class PartitionCounts:

@@ -1,4 +1,4 @@
-"""Which partition a record goes to, if `send` is not told."""
+"""Choose a record's partition if `send` is not given one."""
 
 import enum
 import itertools
@@ -6,20 +6,20 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-# Topic, key as it was given to `send`, number of partitions.
+# Topic, key as given to `send`, number of partitions.
 PartitionFunction = Callable[[str, Any, int], int]
 
 
 class Partition(enum.Enum):
-    """Those that librdkafka has.
+    """librdkafka's partitioners.
 
-    With MURMUR2 a key is in the partition in which the Java client has it. Records without a key
-    stay with one partition for a while, so that batches fill.
+    MURMUR2 chooses the same partition for a key as the Java client. Records without a key stay with
+    one partition for a while, so that batches fill.
     """
 
     MURMUR2 = "murmur2_random"
     CRC32 = "consistent_random"  # librdkafka's own default.
-    STICKY = "random"  # Without regard to keys.
+    STICKY = "random"  # Ignores keys.
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -30,7 +30,7 @@ Partitioner = Partition | PartitionFunction
 
 
 def round_robin() -> PartitionFunction:
-    """One after the other, for each topic; keys do not matter."""
+    """Cycles through the partitions of each topic; ignores keys."""
     counters: defaultdict[str, itertools.count[int]] = defaultdict(itertools.count)
 
     def choose(topic: str, _: Any, partitions: int) -> int:
@@ -40,7 +40,7 @@ def round_robin() -> PartitionFunction:
 
 
 def key_modulo(_: str, key: Any, partitions: int) -> int:
-    """`key % partitions`, for keys that are integers."""
+    """`key % partitions`, for integer keys."""
     if isinstance(key, bool) or not isinstance(key, int):
         raise TypeError(f"key_modulo wants keys that are integers, not {key!r}")
     return key % partitions

@@ -1,7 +1,7 @@
-"""Lets a producer hear of deliveries.
+"""Polls a producer for deliveries.
 
-Whoever sends much hears of them while it sends, which costs least; a thread does it for those that
-wait or have paused. Two threads that poll at once would only hold each other up.
+A busy sender polls while it sends, which is cheapest; a thread polls for callers that wait or have
+paused. Two threads polling at once would only block each other.
 """
 
 import threading
@@ -15,19 +15,19 @@ _STAND_BACK_S = 0.05
 class Poller:
     def __init__(self, producer: confluent_kafka.Producer) -> None:
         self._producer = producer
-        self._polled = False  # By one who sends, since the thread last looked.
+        self._polled = False  # By a sender, since the thread last looked.
         self._hurry = threading.Event()
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
         self._thread.start()
 
     def poll(self) -> None:
-        """By one who sends."""
+        """Called by senders."""
         self._polled = True
         self._producer.poll(0)
 
     def hurry(self) -> None:
-        """Somebody waits for a delivery."""
+        """Called when somebody waits for a delivery."""
         self._hurry.set()
 
     def stop(self) -> None:

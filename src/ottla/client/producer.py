@@ -1,4 +1,4 @@
-"""Writes records."""
+"""Write records."""
 
 import datetime as dt
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.client.transactions import Transaction
 
 ANY_PARTITION = -1
-NOW = 0  # As a timestamp.
+NOW = 0  # librdkafka stamps the record.
 SENDS_PER_POLL = 100
 _FULL_PAUSE_S = 0.005
 _METADATA_TIMEOUT_S = 30.0
@@ -29,7 +29,7 @@ _METADATA_TIMEOUT_S = 30.0
 class Producer:
     """`Producer(config)` or `Producer(bootstrap_servers=..., linger_ms=...)`.
 
-    Any thread may send. Deliveries are heard of in a thread of its own.
+    Thread-safe. A thread of the producer polls for deliveries.
     """
 
     def __init__(self, config: ProducerConfig | None = None, **settings: Any) -> None:
@@ -40,8 +40,8 @@ class Producer:
         self._poller: Poller | None = None
         self._unpolled_count = 0
         self._new_delivery = Delivery
-        self._produce: Callable[..., None]  # Once it is started.
-        self._is_plain = False  # It is started, and librdkafka chooses partitions.
+        self._produce: Callable[..., None]  # Set by `start`.
+        self._is_plain = False  # Started, and librdkafka chooses partitions.
         self._serialize = self.config.value_serializer
         self._serialize_key = self.config.key_serializer
         partitioner = self.config.partitioner
@@ -55,9 +55,9 @@ class Producer:
         self.close()
 
     def start(self, *, polls: bool = True) -> Self:
-        """Connect. With a `transactional_id`, end what an earlier producer of the id has left.
+        """Connect. With a `transactional_id`, end the open transaction of an earlier producer.
 
-        Without `polls` whoever calls this polls `raw`, to hear of deliveries.
+        Without `polls`, the caller must poll `raw` for deliveries.
         """
         if self._producer is not None:
             return self
@@ -73,7 +73,7 @@ class Producer:
 
     @property
     def raw(self) -> confluent_kafka.Producer:
-        """The producer of confluent-kafka."""
+        """The confluent-kafka producer."""
         if self._producer is None:
             raise NotStarted("the producer is not started; call start() or use it in a with block")
         return self._producer
@@ -88,10 +88,10 @@ class Producer:
         timestamp: int | None = None,
         deliver_after: float | dt.timedelta | None = None,
     ) -> Delivery:
-        """Put a record into the buffer; what is returned says, later, where it was written.
+        """Buffer a record and return a future for its partition and offset.
 
-        `timestamp` is in milliseconds since 1970. `deliver_after`, in seconds, is when share groups
-        may have it, in topics with delivery.delay.enable.
+        `timestamp` is in milliseconds since 1970. `deliver_after`, in seconds, delays delivery to
+        share groups, in topics with delivery.delay.enable.
         """
         delivery = self._new_delivery()
         try:
@@ -131,7 +131,7 @@ class Producer:
         timestamp: int | None,
         deliver_after: float | dt.timedelta | None,
     ) -> None:
-        """As `send`, but BufferError if there is no room.
+        """Like `send`, but raises BufferError if the buffer is full.
 
         `on_delivery` is called with an error or None, and with the raw message.
         """
@@ -153,13 +153,13 @@ class Producer:
             producer.produce(topic, value, key, partition, on_delivery, None, moment, headers)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Returns when every record was delivered or has failed; NotFlushed after the timeout."""
+        """Wait until every record is delivered or has failed; NotFlushed after the timeout."""
         left = self.raw.flush(-1 if timeout is None else timeout)
         if left:
             raise NotFlushed(f"{left} records are not delivered after {timeout:g} s")
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, and disconnect."""
+        """Flush and disconnect."""
         producer = self._producer
         if producer is None:
             return
@@ -175,8 +175,8 @@ class Producer:
     def transaction(self, consumer: "Consumer | None" = None) -> "Transaction":
         """`with producer.transaction(): ...` commits at the end, or aborts if the block raises.
 
-        With a consumer, what it has handed out counts as read with the commit and not otherwise:
-        after an abort it is read again.
+        With a consumer, the messages it handed out count as read only if the transaction commits;
+        after an abort they are read again.
         """
         from ottla.client.transactions import Transaction
 

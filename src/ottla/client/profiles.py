@@ -1,9 +1,9 @@
-"""Clusters that somebody has given names, in a file that only its owner can read.
+"""Named clusters, in a file that only its owner can read.
 
     {"current": "staging", "profiles": {"staging": {"bootstrap.servers": "..."}}}
 
-A profile has settings of librdkafka: where the cluster is, and how to log in. OTTLA_PROFILE names
-another one than the current.
+A profile has librdkafka settings: the bootstrap servers and the login. OTTLA_PROFILE overrides the
+current profile.
 """
 
 import json
@@ -18,11 +18,11 @@ SECRETS: Final = ("sasl.password", "ssl.key.password", "ssl.key.pem")
 
 
 class ProfileError(Exception):
-    """The file cannot be read, or does not have that profile."""
+    """The file cannot be read, or lacks that profile."""
 
 
 class ExposedProfilesError(ProfileError):
-    """Others can read the file, and it has secrets."""
+    """The file contains secrets and other users can read it."""
 
 
 def profiles_path() -> Path:
@@ -31,7 +31,7 @@ def profiles_path() -> Path:
 
 
 def load_profiles() -> tuple[str, dict[str, Profile]]:
-    """The name of the current one, which may be empty, and all of them."""
+    """The name of the current profile, which may be empty, and all profiles."""
     path = profiles_path()
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -49,7 +49,7 @@ def load_profiles() -> tuple[str, dict[str, Profile]]:
 
 
 def save_profiles(current: str, profiles: dict[str, Profile]) -> None:
-    """It may hold passwords, so nobody else may read it."""
+    """The file may hold passwords, so only its owner may read it."""
     path = profiles_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
@@ -61,9 +61,9 @@ def save_profiles(current: str, profiles: dict[str, Profile]) -> None:
 
 
 def profile_for(server: str) -> Profile:
-    """The one in use, if it is of these servers or none are named; empty if it cannot be read.
+    """The profile in use, if it is for these servers or none are given; empty if unreadable.
 
-    ExposedProfilesError if others can read it.
+    Raises ExposedProfilesError if other users can read it.
     """
     try:
         profile = current_profile()
@@ -75,7 +75,7 @@ def profile_for(server: str) -> Profile:
 
 
 def current_profile() -> Profile:
-    """The one in use; empty if there is none."""
+    """The profile in use; empty if there is none."""
     current, profiles = load_profiles()
     name = os.environ.get("OTTLA_PROFILE", current)
     if not name:

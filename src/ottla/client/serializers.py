@@ -1,8 +1,7 @@
-"""From objects to bytes and back.
+"""Serialize objects to bytes and back.
 
-A serializer takes an object and returns bytes, text (which is sent as UTF-8) or None; a
-deserializer takes bytes. Any function of that kind will do. None, which is a missing key or a
-deleted value, is passed by.
+A serializer takes an object and returns bytes, a string (sent as UTF-8) or None; a deserializer
+takes bytes. Any such function will do. None (a missing key, or a tombstone) is not passed to them.
 """
 
 import json
@@ -14,7 +13,7 @@ Deserializer = Callable[[bytes], Any]
 
 
 def serialize_by_type(value: Any) -> bytes | str | None:
-    """Bytes and text as they are, everything else as JSON."""
+    """Bytes and strings unchanged, everything else as JSON."""
     if value is None or isinstance(value, bytes | str):
         return value
     if isinstance(value, bytearray | memoryview):
@@ -39,5 +38,5 @@ def from_text(content: bytes) -> str:
 
 
 def raw(content: bytes) -> bytes:
-    """The bytes themselves."""
+    """Returns the bytes unchanged."""
     return content

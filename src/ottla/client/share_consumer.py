@@ -1,5 +1,5 @@
-"""Takes records from a queue: a share group hands each to one of its consumers, until one has
-acknowledged it."""
+"""Consume a queue: a share group delivers each record to one consumer at a time, until it is
+acknowledged."""
 
 import contextlib
 import logging
@@ -29,25 +29,25 @@ RENEWED_LOCK_S = 30.0
 
 
 class ShareMessage(Message):
-    """To be acknowledged before the next one is asked for; otherwise it is released."""
+    """Acknowledge it before requesting the next message; otherwise it is released."""
 
     _consumer: "ShareConsumer"
 
     def ack(self) -> None:
-        """It is done, and nobody gets it again."""
+        """Done; it is not delivered again."""
         self._consumer.ack(self)
 
     def nack(self, delay: float | None = None) -> None:
-        """Somebody is to try again; not before `delay` seconds have passed."""
+        """Failed; deliver it again, after `delay` seconds at the earliest."""
         self._consumer.nack(self, delay)
 
     def reject(self) -> None:
-        """Nobody can do it: it goes to the dead letters, if the group has any."""
+        """Unprocessable; it goes to the group's dead-letter topic, if it has one."""
         self._consumer.reject(self)
 
 
 class Renewal:
-    """When the locks of messages that are worked on are to be renewed."""
+    """Decides when to renew the locks of messages in progress."""
 
     def __init__(self) -> None:
         self._due_s = time.monotonic() + RENEW_INTERVAL_S
@@ -56,7 +56,7 @@ class Renewal:
         return max(0.0, self._due_s - time.monotonic())
 
     def is_due(self) -> bool:
-        """If so, the next time is an interval from now."""
+        """If due, the next renewal is one interval from now."""
         if self.left_s():
             return False
         self._due_s = time.monotonic() + RENEW_INTERVAL_S
@@ -66,7 +66,7 @@ class Renewal:
 class ShareConsumer:
     """`ShareConsumer(config)` or `ShareConsumer(group_id=..., bootstrap_servers=...)`.
 
-    One thread uses it; `run` has threads for handlers.
+    Not thread-safe; `run` calls handlers in threads.
     """
 
     def __init__(self, config: ShareConsumerConfig | None = None, **settings: Any) -> None:
@@ -76,8 +76,8 @@ class ShareConsumer:
         settings = self.config.settings()
         settings["client.id"] = f"{settings['client.id']}-{uuid.uuid4()}"
         self._settings = settings
-        self._deliveries: ShareDeliveries | None = None  # From the first use on.
-        self._renews = True  # Until the broker turns out not to.
+        self._deliveries: ShareDeliveries | None = None  # Created on first use.
+        self._renews = True  # False once the broker turns out not to support it.
         self.raw = confluent_kafka.ShareConsumer(settings)
         self._deserialize = deserializer_of(self.config.value_deserializer)
         self._message_type = message_type(self.config.key_deserializer, ShareMessage)
@@ -97,7 +97,7 @@ class ShareConsumer:
         return self
 
     def poll(self, timeout: float = POLL_S) -> list[ShareMessage]:
-        """Messages as soon as there are any; those of the last poll must not be kept."""
+        """Return messages as soon as there are any, after releasing those of the previous poll."""
         self._release_held()
         messages = []
         for found in self.raw.poll(timeout):
@@ -110,7 +110,7 @@ class ShareConsumer:
         return messages
 
     def __iter__(self) -> Iterator[ShareMessage]:
-        """Messages as they come, until the consumer is closed."""
+        """Yield messages until the consumer is closed."""
         while not self._closed:
             for message in self.poll():
                 yield message
@@ -120,25 +120,25 @@ class ShareConsumer:
         self._acknowledge(message, AcknowledgeType.ACCEPT)
 
     def nack(self, message: ShareMessage, delay: float | None = None) -> None:
-        """`delay`, in seconds, is for brokers of Ottla; it returns when the broker has it."""
+        """`delay`, in seconds, needs an Ottla broker; returns when the broker has it."""
         if delay is not None:
-            self.commit()  # The broker refuses what is told together with something wrong.
+            self.commit()  # One invalid acknowledgement would fail the whole request.
             self._own_deliveries().release(message, delay)
         self._acknowledge(message, AcknowledgeType.RELEASE)
         if delay is not None:
-            self.raw.commit_sync()  # Done already, which the broker says.
+            self.raw.commit_sync()  # Already done, and the broker says so.
 
     def reject(self, message: ShareMessage) -> None:
         self._acknowledge(message, AcknowledgeType.REJECT)
 
     def commit(self) -> None:
-        """Returns when the broker has what was acknowledged."""
+        """Wait until the broker has all acknowledgements."""
         for failure in self.raw.commit_sync().values():
             if failure is not None:
                 raise failure
 
     def close(self) -> None:
-        """What is not acknowledged is released, and the group is left."""
+        """Release messages that are not acknowledged, and leave the group."""
         if not self._closed:
             self._closed = True
             self._release_held()
@@ -153,12 +153,12 @@ class ShareConsumer:
         concurrency: int = 1,
         stop: threading.Event | None = None,
     ) -> None:
-        """Call the handler with every message, until SIGTERM, SIGINT or `stop`; then close.
+        """Call the handler with every message until SIGTERM, SIGINT or `stop`, then close.
 
-        What it returns from is acknowledged; what it raises at is released, and handed out again as
-        often as the group allows. There are `concurrency` handlers at a time, each in a thread,
-        however many partitions there are; Ottla's brokers hold their messages for as long as they
-        take. Those at work when it is to stop finish their message.
+        A message is acknowledged when the handler returns. If the handler raises, it is released
+        and delivered again, as often as the group allows. Up to `concurrency` handlers run at a
+        time, each in a thread, whatever the number of partitions; Ottla's brokers hold their
+        messages for as long as they take. On stop, running handlers finish their message.
         """
         stop = stop or threading.Event()
         with (
@@ -176,7 +176,7 @@ class ShareConsumer:
         messages: Sequence[ShareMessage],
         stop: threading.Event,
     ) -> None:
-        """Acknowledge each when it is done; this thread alone talks to the broker."""
+        """Acknowledges each message when it is done; only this thread talks to the broker."""
 
         def handle(message: ShareMessage) -> bool:
             if stop.is_set():
@@ -196,7 +196,7 @@ class ShareConsumer:
                 self.renew(list(running.values()))
 
     def renew(self, messages: Sequence[ShareMessage]) -> None:
-        """Nobody else gets them for some time; a broker that cannot do that is asked once."""
+        """Extend the locks of messages; a broker that does not support it is asked only once."""
         from ottla.client.wire.errors import WireError
 
         if not self._renews or not messages:
@@ -215,7 +215,7 @@ class ShareConsumer:
         return self._deliveries
 
     def on_handled(self, message: ShareMessage, error: BaseException | None) -> None:
-        """Acknowledge it, or release it if the handler has failed."""
+        """Acknowledge the message, or release it if the handler failed."""
         if error is not None:
             logger.error(
                 "the handler failed with %r; the record is released", message, exc_info=error
@@ -230,7 +230,7 @@ class ShareConsumer:
             logger.warning("%r took too long: others may have it now", message)
 
     def settle(self, message: ShareMessage) -> None:
-        """Release it unless it is acknowledged, and tell the broker."""
+        """Release the message unless it is acknowledged, and tell the broker."""
         if _record_id(message) in self._held:
             self.nack(message)
         self.commit()
@@ -255,7 +255,7 @@ class ShareConsumer:
 
 @contextlib.contextmanager
 def _stopping_on_signals(stop: threading.Event) -> Iterator[None]:
-    """In the main thread, the only one that may; elsewhere nothing changes."""
+    """Installs signal handlers, in the main thread only; does nothing in other threads."""
     previous: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):

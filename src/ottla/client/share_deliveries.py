@@ -1,8 +1,8 @@
-"""What Ottla's brokers do with deliveries of a share group, and librdkafka cannot ask for: release
-one for a later time, and hold one for longer.
+"""Operations on share-group deliveries that Ottla supports and librdkafka does not: release with a
+delay, and extend the lock.
 
-It talks to the brokers beside the consumer. The broker knows a delivery by the member that has it,
-which librdkafka does not tell; it is found in the group by its client id, which nobody else has.
+They use connections of their own. The broker identifies a delivery by its member id, which
+librdkafka does not expose; it is looked up in the group by the consumer's unique client id.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,21 +28,21 @@ from ottla.protocol.messages.delivery_acknowledge import (
 
 
 class ShareDeliveries:
-    """Of one consumer, and used by its thread alone. Errors are those of the wire client."""
+    """For one consumer, used only by its thread. Raises the wire client's errors."""
 
     def __init__(self, settings: Mapping[str, Any], group_id: str) -> None:
-        """`settings` are those of the consumer, for librdkafka."""
+        """`settings` are the consumer's librdkafka settings."""
         self._group_id = group_id
         self._client_id = settings["client.id"]
         self._cluster = Cluster(settings["bootstrap.servers"], security=security_of(settings))
         self._holder = ""
 
     def release(self, message: Message, delay_s: float) -> None:
-        """It is not handed out again before so many seconds."""
+        """Release the message; it is delivered again after `delay_s` seconds at the earliest."""
         self._send([message], DeliveryAcknowledgeType.RELEASE, delay_ms=round(delay_s * 1000))
 
     def renew(self, messages: Iterable[Message], lock_s: float) -> None:
-        """The consumer has them for so many seconds from now."""
+        """Lock the messages for this consumer for so many seconds from now."""
         self._send(messages, DeliveryAcknowledgeType.RENEW, lock_ms=round(lock_s * 1000))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Transactions as blocks: all of what is sent in one is there, or nothing of it."""
+"""Transactions as `with` blocks: all records sent in one become visible, or none."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """See `Producer.transaction`. `abort()` inside the block ends it without an exception."""
+    """See `Producer.transaction`. `abort()` inside the block aborts without an exception."""
 
     def __init__(self, producer: "Producer", consumer: "Consumer | None" = None) -> None:
         self._producer = producer
@@ -33,7 +33,7 @@ class Transaction:
             raise
 
     def abort(self) -> None:
-        """At the end of the block."""
+        """Abort at the end of the block."""
         self._aborting = True
 
     def _commit(self) -> None:
@@ -50,7 +50,7 @@ class Transaction:
 
 
 def _retry(operation: Any) -> None:
-    """What librdkafka says may be tried again is; it has waited already."""
+    """Retries errors that librdkafka calls retriable; it has already waited."""
     while True:
         try:
             operation()

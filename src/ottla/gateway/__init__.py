@@ -1,1 +1,1 @@
-"""HTTP on the same topics: publish, consume, acknowledge, push. A client of the brokers."""
+"""HTTP access to the same topics: publish, consume, acknowledge, push. A client of the brokers."""

@@ -1,7 +1,7 @@
-"""The ASGI application: one table of routes, and what every request has in common.
+"""The ASGI application: one table of routes, and what all requests have in common.
 
-Every request has an id, which its answer and the log carry. Its body is bounded unless its route
-says that it reads a stream (`bodies.read_stream`). An exception becomes problem details.
+Every request has an id, carried by its answer and the log. Its body is bounded unless its route
+reads it as a stream (`bodies.read_stream`). Exceptions become problem details.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ logger = logging.getLogger("ottla.gateway")
 
 Families = Sequence[Callable[[Services], Sequence[BaseRoute]]]
 
-# Families of routes, in the order in which they are looked at: those that are called often first.
+# Families of routes, in lookup order: the most frequently called first.
 FAMILIES: Final[Families] = (
     records.routes,
     queues.routes,
@@ -62,14 +62,14 @@ FAMILIES: Final[Families] = (
     rest_v3.routes,
 )
 
-# Routes that ask nobody for a name.
+# Routes without authentication.
 OPEN: Final = frozenset({"/health", "/ready"})
 
 REQUEST_ID: Final = b"x-request-id"
 _REQUEST_ID_BYTES_MAX: Final = 128
 
 
-# Those for operators, which can have a port of their own; health is for everyone.
+# Routes for operators, which can have a port of their own; health is for everyone.
 ADMIN: Final[Families] = (health.routes, metrics.routes, admin.routes)
 TRAFFIC: Final[Families] = tuple(
     family for family in FAMILIES if family is health.routes or family not in ADMIN
@@ -146,7 +146,7 @@ class _App:
         counts.websockets += 1
         try:
             await self._answer(scope, receive, send)
-        except (Problem, CoreError, WireError) as error:  # Not let in.
+        except (Problem, CoreError, WireError) as error:  # Refused before acceptance.
             problem = problem_of(error)
             if "websocket.http.response" in scope.get("extensions", {}):
                 await problem.response()(scope, receive, send)
@@ -175,7 +175,7 @@ class _App:
 
         async def receive_bounded() -> Message:
             nonlocal size, is_whole
-            if is_whole:  # What comes now is that the client goes, whenever that is.
+            if is_whole:  # The next message is the disconnect, whenever it comes.
                 return await receive()
             message = await self._next(receive)
             if message["type"] == "http.request":
@@ -193,7 +193,7 @@ class _App:
         return receive_bounded
 
     async def _next(self, receive: Receive) -> Message:
-        """As `asyncio.timeout` does it, for a third of the cost: every request comes by."""
+        """Like `asyncio.timeout`, at a third of the cost: every request passes through here."""
         task = asyncio.current_task()
         assert task is not None
         is_late = False
@@ -208,7 +208,7 @@ class _App:
             return await receive()
         except asyncio.CancelledError:
             if not is_late or task.uncancel():
-                raise  # Somebody else cancelled it.
+                raise  # Cancelled by someone else.
             raise Problem(
                 408,
                 f"Nothing of the body came for {self._idle_s:g} seconds.",

@@ -1,8 +1,8 @@
-"""Signatures of AWS, version 4: who an SQS client is, without its password on the way.
+"""AWS signatures, version 4: authenticate an SQS client without sending its password.
 
-The client signs with its secret access key, which here is the password of a user of the brokers;
-the access key id is the user's name. A gateway can check that only if it knows the password: the
-brokers keep none. Those of the users who may come with signatures are in a file of its own.
+The client signs with its secret access key, which here is the password of a broker user; the access
+key id is the user's name. A gateway can verify that only if it knows the password, which the
+brokers do not store. The gateway reads the passwords of users allowed to sign from its own file.
 """
 
 import datetime as dt
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 SCHEME: Final = b"aws4-hmac-sha256"
-CLOCK_S_MAX: Final = 900.0  # As AWS has it.
+CLOCK_S_MAX: Final = 900.0  # As in AWS.
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 _AUTHORIZATION: Final = re.compile(
@@ -27,7 +27,7 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 class InvalidSignature(ValueError):
-    """`code` is what AWS calls it."""
+    """`code` is AWS's error code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -36,14 +36,14 @@ class InvalidSignature(ValueError):
 
 class SignedRequest(NamedTuple):
     method: str
-    path: str  # As it was sent.
+    path: str  # As sent.
     query: str
-    headers: Mapping[bytes, bytes]  # By their names in lower case.
+    headers: Mapping[bytes, bytes]  # By lower-case name.
     body: bytes
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """Passwords by the names of users: lines of `name:password`; ValueError."""
+    """Passwords by user name, from lines of `name:password`. Raises ValueError."""
     users: dict[str, str] = {}
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -60,7 +60,7 @@ def is_signed(headers: Mapping[bytes, bytes]) -> bool:
 
 
 def signer_of(request: SignedRequest, users: Mapping[str, str], now: dt.datetime) -> str:
-    """The name of the user who signed the request; InvalidSignature."""
+    """The name of the user who signed the request. Raises InvalidSignature."""
     matched = _AUTHORIZATION.fullmatch(_header(request, "authorization"))
     if matched is None:
         raise InvalidSignature("IncompleteSignature", "The Authorization header is not complete.")

@@ -1,14 +1,14 @@
-"""Who sends a request: the one place where that is decided.
+"""Authentication of requests: the only place where it is decided.
 
 Without `--auth` everyone is the gateway's own user at the brokers. With `--auth basic` a request
-has the name and password of a user of the brokers (HTTP Basic). The gateway logs in to them as that
-user, with connections of that user's own, so that the brokers themselves decide what it may do:
-whoever may not log in gets 401, whoever may not do something 403. SQS clients sign their requests
-instead (`aws_signatures`), which is enough for users whose passwords the gateway was told.
+carries the name and password of a broker user (HTTP Basic). The gateway logs in as that user, over
+connections of that user's own, so that the brokers themselves decide what it may do: 401 if the
+login fails, 403 if something is not permitted. SQS clients sign their requests instead
+(`aws_signatures`), which works for users whose passwords the gateway was given.
 
-unknown -> logging in -> known    for LOGIN_S_MAX, then the password is asked for again
+unknown -> logging in -> known    for LOGIN_S_MAX, then the password is checked again
                       -> refused  for REFUSED_S, in which the same password is not tried again
-known   -> gone                   after IDLE_S without a request, or for another user's sake
+known   -> gone                   after IDLE_S without a request, or to make room for another user
 """
 
 import asyncio
@@ -37,12 +37,12 @@ LOGIN_S_MAX: Final = 300.0
 IDLE_S: Final = 600.0
 REFUSED_S: Final = 10.0
 REFUSED_MAX: Final = 10_000
-LOGINS_AT_ONCE: Final = 4  # A login costs some milliseconds of processor time, by intent.
+LOGINS_AT_ONCE: Final = 4  # A login deliberately costs some milliseconds of processor time.
 _SWEEP_S: Final = 30.0
 
 
 class Identity(NamedTuple):
-    principal: str  # As the brokers call users.
+    principal: str  # As the brokers name users.
 
 
 ANONYMOUS: Final = Identity("User:ANONYMOUS")
@@ -54,7 +54,7 @@ class Credentials(NamedTuple):
 
 
 def basic_credentials(headers: Mapping[bytes, bytes]) -> Credentials | None:
-    """Of the Authorization header; None if there are none that can be read."""
+    """From the Authorization header; None if there are none or they are unreadable."""
     scheme, _, encoded = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() != b"basic":
         return None
@@ -69,12 +69,12 @@ def basic_credentials(headers: Mapping[bytes, bytes]) -> Credentials | None:
 class _User:
     def __init__(self, services: Services) -> None:
         self.services = services
-        self.requests = 0  # Under way.
+        self.requests = 0  # In progress.
         self.used_at_s = self.checked_at_s = time.monotonic()
 
 
 class Users:
-    """The users that are logged in here, each with services of its own."""
+    """Logged-in users, each with services of its own."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class Users:
         users_max: int,
         signers: Mapping[str, str] | None = None,
     ) -> None:
-        """`own` are those of the gateway's user; `signers` the passwords of users who sign."""
+        """`own` serves the gateway's user; `signers` maps users who sign to their passwords."""
         self._own = own
         self._signers = signers or {}
         self._access = access
         self._users_max = users_max
         self._users: dict[bytes, _User] = {}
-        self._refused: dict[bytes, float] = {}  # When it was.
+        self._refused: dict[bytes, float] = {}  # When each was refused.
         self._key = secrets.token_bytes(32)
         self._logins = asyncio.Semaphore(LOGINS_AT_ONCE)
         self._logging_in: dict[bytes, asyncio.Lock] = {}
@@ -101,9 +101,9 @@ class Users:
 
     @asynccontextmanager
     async def enter(self, request: Request) -> AsyncIterator[tuple[str, Services]]:
-        """The name and the services of the user who asks; Problem 401 without a valid login.
+        """The name and services of the request's user. Raises Problem 401 without a valid login.
 
-        InvalidSignature if it came with one.
+        Raises InvalidSignature for an invalid signature.
         """
         headers = request.scope[HEADERS]
         credentials = basic_credentials(headers)
@@ -145,7 +145,7 @@ class Users:
         await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _digest(self, credentials: Credentials) -> bytes:
-        """Passwords are not kept as they are, but in the services that log in with them."""
+        """Passwords are not stored in clear, except in the services that log in with them."""
         text = "\0".join(credentials).encode("utf-8", "surrogatepass")
         return blake2b(text, key=self._key, digest_size=32).digest()
 
@@ -163,7 +163,7 @@ class Users:
     async def _check(self, digest: bytes, access: Access) -> _User:
         user = self._users.get(digest)
         if user is not None and time.monotonic() - user.checked_at_s <= LOGIN_S_MAX:
-            return user  # Somebody else has asked meanwhile.
+            return user  # Another request has just checked.
         try:
             async with access.cluster() as cluster:
                 await cluster.any_broker()
@@ -176,7 +176,7 @@ class Users:
         except WireError:
             if user is None:
                 raise
-        user = self._users.get(digest)  # Perhaps one who has logged in meanwhile.
+        user = self._users.get(digest)  # May have logged in meanwhile.
         if user is None:
             self._make_room()
             user = self._users[digest] = _User(Services(self._own.settings, access, self._own))
@@ -185,7 +185,7 @@ class Users:
         return user
 
     def _make_room(self) -> None:
-        """TooBusy if all have requests under way."""
+        """Raises TooBusy if every user has requests in progress."""
         if len(self._users) < self._users_max:
             return
         idle = [

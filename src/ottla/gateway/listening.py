@@ -8,7 +8,7 @@ _BACKLOG: Final = 2048
 
 
 class CannotListen(Exception):
-    """Says why in words for the person who started the gateway."""
+    """The message tells the person starting the gateway why."""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-"""The metrics of a gateway, for Prometheus. docs/http.md lists them."""
+"""The gateway's metrics, for Prometheus. docs/http.md lists them."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.core import Metric
 
-# The exponents of two of a histogram's bounds in nanoseconds, as those of a node: 0.26 ms to 17 s.
+# Histogram bounds in nanoseconds, as exponents of two, as in nodes: 0.26 ms to 17 s.
 _BOUNDS: Final = (18, 20, 22, 24, 26, 28, 30, 32, 34)
 _TOO_BUSY: Final = 429
 _STREAM: Final = "/topics/{topic}/stream"
 
 
 class Collector:
-    """What prometheus_client asks when it is asked."""
+    """Computes the metrics whenever prometheus_client collects them."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
-        self.publishers: list[Publisher] = []  # Of the gateway's own user, and of others.
+        self.publishers: list[Publisher] = []  # Of the gateway's own user and of others.
         self.users = 0  # Logged in.
         self._registries: dict[bool, CollectorRegistry] = {}
 
     def registry(self, *, with_process: bool = True) -> "CollectorRegistry":
-        """With what every process tells of itself, or without. ImportError without the library."""
+        """With or without process metrics. Raises ImportError without the library."""
         from prometheus_client import (
             CollectorRegistry,
             GCCollector,

@@ -1,7 +1,7 @@
-"""HTTP connections that write what was said in one turn of the loop at once.
+"""HTTP connections that combine the writes of one event loop iteration.
 
-uvicorn writes the head of an answer and its body one after the other, each with a call to the
-system. Together they cost half, and the client wakes up once.
+uvicorn writes an answer's head and body separately, with a system call each. Combined they cost
+half, and the client wakes up once.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_GATHERED_BYTES_MAX: Final = 64 * 1024  # More is written at once, so that the reader is waited for.
+_GATHERED_BYTES_MAX: Final = 64 * 1024  # Flush beyond this, for back-pressure.
 
 
 class OneWriteProtocol(HttpToolsProtocol):
@@ -18,7 +18,7 @@ class OneWriteProtocol(HttpToolsProtocol):
 
 
 class Gathering:
-    """A transport whose writes are gathered until the loop turns."""
+    """A transport that buffers writes until the next loop iteration."""
 
     __slots__ = ("_gathered", "_loop", "_size", "_transport")
 

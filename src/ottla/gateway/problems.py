@@ -1,6 +1,6 @@
-"""Errors as problem details (RFC 9457): what went wrong, Kafka's name for it, and what to do.
+"""Errors as problem details (RFC 9457): what went wrong, Kafka's error name, and what to do.
 
-Routes raise: a `Problem` of their own, or whatever the core raised. `problem_of` is the one place
+Routes raise a `Problem` of their own, or whatever the core raised. `problem_of` is the only place
 that turns an exception into an answer.
 """
 
@@ -24,7 +24,7 @@ _RETRY_AFTER_S: Final = 1
 
 
 class Problem(Exception):
-    """An answer that says no."""
+    """An error answer."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """For any exception of a route; one that nobody foresaw is logged and is a 500."""
+    """For any exception of a route; an unforeseen one is logged and becomes a 500."""
     problem = _foreseen(error)
     if problem is None:
         logger.error("a request failed", exc_info=error)
@@ -76,7 +76,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def status_of(error: Exception) -> int:
-    """That of its problem."""
+    """The status of its problem."""
     problem = _foreseen(error)
     return 500 if problem is None else problem.status
 

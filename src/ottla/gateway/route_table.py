@@ -1,8 +1,8 @@
 """Which route answers a request.
 
-Starlette tries one route after the other and wraps each in its own handling of exceptions, for
-which `app` has the one place. Here the route of a path is looked for once and remembered, and its
-function called directly: on routes that are called thousands of times a second that saves a tenth.
+Starlette tries one route after another and wraps each in its own exception handling, which here
+belongs to `app` alone. This table looks up the route of a path once, caches it, and calls its
+function directly: on routes called thousands of times a second that saves a tenth.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,8 +18,8 @@ from ottla.gateway.api.parameters import HEADERS
 from ottla.gateway.core.counts import Counts, RouteCounts
 from ottla.gateway.problems import status_of
 
-CLIENT_CLOSED_REQUEST: Final = 499  # Nobody is there to read it.
-PROXY: Final = "ottla.proxy"  # The request accepts what the Confluent REST Proxy answers with.
+CLIENT_CLOSED_REQUEST: Final = 499  # Seen only in the log.
+PROXY: Final = "ottla.proxy"  # Whether the request accepts the Confluent REST Proxy's media type.
 _PROXY_TYPE: Final = b"application/vnd.kafka"
 _REMEMBERED_MAX: Final = 4096
 
@@ -38,13 +38,13 @@ class RouteTable:
         self.find = lru_cache(_REMEMBERED_MAX)(self._find)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What has no route, and what is not HTTP, is left to Starlette."""
+        """Leaves unknown routes and anything but HTTP to Starlette."""
         found = None
         if scope["type"] == "http":
             is_proxy = _PROXY_TYPE in scope[HEADERS].get(b"accept", b"")
             found = self.find(scope["method"], scope["path"], is_proxy)
         if found is None:
-            scope["app"] = self  # Else the router itself answers what it does not find.
+            scope["app"] = self  # Otherwise the router itself answers unknown paths.
             await self._router(scope, receive, send)
             return
         scope["path_params"] = found.parameters
@@ -56,7 +56,7 @@ class RouteTable:
             status = response.status_code
             await response(scope, receive, send)
         except ClientDisconnect:
-            pass  # Before its body was there; nothing was done.
+            pass  # Disconnected before its body arrived; nothing was done.
         except Exception as error:
             status = status_of(error)
             raise

@@ -1,7 +1,7 @@
 """Runs the gateway in this process, until SIGTERM or SIGINT.
 
-A signal ends what has no end of its own (streams, long polls), lets the other requests finish, and
-then has everything acknowledged that was taken.
+A signal ends what would not end by itself (streams, long polls), lets the other requests finish,
+and then waits for everything accepted to be acknowledged.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ logger = logging.getLogger("ottla.gateway")
 
 EXIT_OK, EXIT_FAILED = 0, 1
 
-_LOOK_S = 0.01  # From one look for open WebSockets to the next, while it stops.
+_LOOK_S = 0.01  # Interval between checks for open WebSockets while stopping.
 
 
 def serve(settings: GatewaySettings, pages: Families = ()) -> int:
-    """Returns the exit code of the process. The caller has configured logging.
+    """Returns the process's exit code. The caller has configured logging.
 
     `pages` are for people, and served where administration is.
     """
@@ -58,7 +58,7 @@ async def run(
     *,
     pages: Families = (),
 ) -> None:
-    """Serve on sockets that listen; without `admin` the first one serves everything."""
+    """Serve on listening sockets; without `admin` the first one serves everything."""
     services = await Services.build(settings)
     users = None
     try:
@@ -93,7 +93,7 @@ async def run(
 
 
 def _settle_collector() -> None:
-    """Requests come and go without cycles; what the start made stays."""
+    """Requests leave no cycles; objects created at start-up stay."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 20)
@@ -109,7 +109,7 @@ def _config(settings: GatewaySettings, app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # Nothing asks for the address of a client.
+        proxy_headers=False,  # Nothing uses the client's address.
         limit_concurrency=settings.connections_max,
         timeout_keep_alive=int(settings.idle_s),
         timeout_graceful_shutdown=int(settings.drain_s),
@@ -120,10 +120,10 @@ def _config(settings: GatewaySettings, app: ASGIApp) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to the loop; uvicorn's own would end the process by the signal.
+    """Leaves signals to the loop; uvicorn's own would end the process by the signal.
 
-    It sleeps until it is stopped. uvicorn's own wakes up ten times a second to look at the clock
-    and at `should_exit`.
+    Sleeps until stopped. uvicorn's own wakes up ten times a second to check the clock and
+    `should_exit`.
     """
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
@@ -152,7 +152,7 @@ class _Server(uvicorn.Server):
         await self._let_websockets_end()
 
     async def _let_websockets_end(self) -> None:
-        """They close themselves when the gateway stops; uvicorn would cut them short."""
+        """They close themselves when the gateway stops; uvicorn would cut them off."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout((self.config.timeout_graceful_shutdown or 0) / 2):
                 while self._has_websockets():  # noqa: ASYNC110 - uvicorn tells nobody.
@@ -170,7 +170,7 @@ class _Server(uvicorn.Server):
 
 
 class _DatedState(ServerState):
-    """Looks at the clock when an answer needs the date."""
+    """Reads the clock when an answer needs the date."""
 
     def __init__(self) -> None:
         super().__init__()

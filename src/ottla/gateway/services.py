@@ -1,4 +1,4 @@
-"""What the routes need: built once for the gateway, and once for each user who logs in to it."""
+"""What the routes need: built once for the gateway and once for each logged-in user."""
 
 import asyncio
 from typing import Self
@@ -24,15 +24,15 @@ from ottla.gateway.settings import GatewaySettings
 
 
 class Services:
-    """Made by `build` in the loop that serves; each service is a class in `core`."""
+    """Created by `build` in the serving loop; each service is a class in `core`."""
 
     def __init__(
         self, settings: GatewaySettings, access: Access, own: "Services | None" = None
     ) -> None:
-        """`own` are the gateway's, for what is not done in the name of a user; None for those."""
+        """`own` is the gateway's, for work not done as a user; None to create that one."""
         self.settings = settings
-        self.tables: dict[object, RouteTable] = {}  # By the application that they are of.
-        # Set by SIGTERM: streams and long polls end now.
+        self.tables: dict[object, RouteTable] = {}  # By application.
+        # Set by SIGTERM: ends streams and long polls.
         self.stopping: asyncio.Event = asyncio.Event() if own is None else own.stopping
         self.counts: Counts = Counts() if own is None else own.counts
         self.collector: Collector = Collector(self.counts) if own is None else own.collector
@@ -51,7 +51,7 @@ class Services:
         )
         loop = asyncio.get_running_loop()
         self.queues = Queues(self.cluster, self.signer, loop, self.counts)
-        self.webhooks: Webhooks | None = None  # They are delivered as the gateway's own user.
+        self.webhooks: Webhooks | None = None  # Delivered as the gateway's own user.
         if own is None:
             caller = Caller(parse_networks(settings.webhook_allow), counts=self.counts)
             self.webhooks = Webhooks(self.cluster, self.tails.source, self.queues, caller)
@@ -62,11 +62,11 @@ class Services:
 
     @classmethod
     async def build(cls, settings: GatewaySettings) -> Self:
-        """Needs no broker: a gateway starts before its cluster."""
+        """Needs no broker: a gateway may start before its cluster."""
         return cls(settings, settings.access())
 
     async def close(self) -> None:
-        """After the last request; in the reverse order of what stands on what."""
+        """After the last request; dependents first."""
         await self._close_webhooks()
         self._tails_running.cancel()
         await self.tails.close()

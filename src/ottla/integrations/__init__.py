@@ -1,5 +1,5 @@
-"""Brokers and transports of task frameworks, each in a module and an extra of its own.
+"""Brokers and transports for task frameworks, each with its own module and extra.
 
-All of them take tasks from share groups: a task belongs to one worker until that acknowledges it,
-and goes to another when its lock ends.
+All of them take tasks from share groups: a task belongs to one worker until that worker
+acknowledges it, and goes to another when its lock expires.
 """

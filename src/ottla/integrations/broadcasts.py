@@ -1,7 +1,7 @@
-"""Queues that belong to one connection alone: readers of what is published from now on.
+"""Broadcast queues: each belongs to one connection, which reads what is published from now on.
 
-An exchange whose messages go to everybody is a topic with one partition. Whoever listens reads it
-from where it ended when the listening began; nothing is acknowledged, and nobody leaves a trace.
+An exchange that delivers to everyone is a topic with one partition. Each listener reads it from the
+end that it had when listening began. Nothing is acknowledged or stored about listeners.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Accepts = Callable[[str], bool]  # Whether a routing key is of interest.
 
 
 class Listener:
-    """`listen` is awaited in the engine's loop; `messages` is for whoever delivers them."""
+    """`listen` runs in the engine's loop; `messages` is read by whoever delivers them."""
 
     def __init__(self, cluster: Cluster, wake: Callable[[], None]) -> None:
         self.messages: deque[bytes] = deque()
@@ -44,7 +44,7 @@ class Listener:
         return bool(self._readers)
 
     async def listen(self, topic: str, accepts: Accepts) -> None:
-        """What is published after this has returned is heard."""
+        """Everything published after this returns is received."""
         if topic in self._accepts:
             self._accepts[topic].append(accepts)
             return
@@ -72,7 +72,7 @@ class Listener:
                     offset = await self._read_on(connection, topic_partition, offset)
                     trouble.on_success()
                 except OffsetOutOfRange:
-                    offset = await self._end(topic_partition)  # Retention was faster.
+                    offset = await self._end(topic_partition)  # Retention removed the offset.
                 except WireError as error:
                     self._cluster.forget_metadata()
                     await trouble.on_error(error)

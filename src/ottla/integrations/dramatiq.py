@@ -1,13 +1,13 @@
-"""A broker of Dramatiq.
+"""A Dramatiq broker.
 
     import dramatiq
     from ottla.integrations.dramatiq import OttlaBroker
 
     dramatiq.set_broker(OttlaBroker("localhost:9092"))
 
-A queue is a topic `<namespace>.<queue>`; workers are consumers of the share group `<namespace>`.
-Delays, and so the back-off of Dramatiq's retries, are kept by the brokers of Ottla: there are no
-delay queues.
+A queue is the topic `<namespace>.<queue>`; workers are consumers in the share group `<namespace>`.
+Ottla's brokers keep delays, including the back-off of Dramatiq's retries: there are no delay
+queues.
 """
 
 import logging
@@ -35,7 +35,7 @@ ACTOR_HEADER: Final = "dramatiq-actor"
 MESSAGE_ID_HEADER: Final = "dramatiq-id"
 DELAY_MS_MAX: Final = 7 * 24 * 3600 * 1000  # Also the longest back-off of Dramatiq's retries.
 
-# A task that waited as long as it may has as much time again to be run.
+# A task that waited for the maximum delay has as much time again to run.
 _CONFIG: Final = {**TASK_CONFIG, "retention.ms": str(2 * DELAY_MS_MAX)}
 
 
@@ -49,13 +49,12 @@ class OttlaBroker(Broker):
         middleware: list[Middleware] | None = None,
         **settings: Any,
     ) -> None:
-        """Connects when it is first used. A worker that dies has its tasks for `lock_s` more
-        seconds at most.
+        """Connects on first use. A dead worker keeps its tasks for at most `lock_s` more seconds.
 
-        `settings` are fields of ottla.client.ProducerConfig, such as how to log in.
+        `settings` are fields of ottla.client.ProducerConfig, such as the login.
         """
         super().__init__(middleware=middleware)
-        self.queues: dict[str, str] = {}  # The topic of each.
+        self.queues: dict[str, str] = {}  # Topic by queue.
         self._namespace = topic_name(namespace)
         self._lock_s = lock_s
         self._config = ProducerConfig(
@@ -66,28 +65,28 @@ class OttlaBroker(Broker):
 
     @property
     def engine(self) -> Engine:
-        """ConnectionFailed if no broker answers. A process that was forked has its own."""
+        """Raises ConnectionFailed if no broker answers. A forked process gets its own."""
         with self._connecting:
             if self._engine is None or self._engine.is_inherited:
                 self._engine = Engine.shared(self._config, self._namespace, self._lock_s)
             return self._engine
 
     def close(self) -> None:
-        """What is not acknowledged goes back to the other workers at once."""
+        """Unacknowledged tasks return to the other workers at once."""
         with self._connecting:
             if self._engine is not None:
                 self._engine.release()
             self._engine = None
 
     def declare_queue(self, queue_name: str) -> None:
-        """The topic is made when it is first used."""
+        """The topic is created on first use."""
         if queue_name not in self.queues:
             self.emit_before("declare_queue", queue_name)
             self.queues[queue_name] = topic_name(f"{self._namespace}.{queue_name}")
             self.emit_after("declare_queue", queue_name)
 
     def enqueue(self, message: "Message[Any]", *, delay: int | None = None) -> "Message[Any]":
-        """Returns when all in-sync replicas have the message. `delay` is in milliseconds."""
+        """Returns once all in-sync replicas have the message. `delay` is in milliseconds."""
         if delay is not None and delay > DELAY_MS_MAX:
             raise ValueError(f"a delay of {delay} ms is longer than seven days")
         self.declare_queue(message.queue_name)
@@ -101,7 +100,7 @@ class OttlaBroker(Broker):
             )
         except (WireError, KafkaException) as error:
             if isinstance(message, MessageProxy):
-                message.fail()  # Dramatiq would acknowledge it, though nobody has the retry.
+                message.fail()  # Dramatiq would acknowledge it although the retry was lost.
             raise ConnectionFailed(str(error)) from error
         self.emit_after("enqueue", message, delay)
         return message
@@ -114,7 +113,7 @@ class OttlaBroker(Broker):
         return OttlaConsumer(self.engine, topic, prefetch, timeout / 1000)
 
     def flush(self, queue_name: str) -> None:
-        """Also tasks that run; their acknowledgement is then too late."""
+        """Deletes running tasks as well; their acknowledgement then comes too late."""
         self.engine.call(clear(self.engine.cluster, self._topic(queue_name)))
 
     def flush_all(self) -> None:
@@ -122,9 +121,9 @@ class OttlaBroker(Broker):
             self.flush(queue_name)
 
     def join(self, queue_name: str, *, interval: int = 100, timeout: int | None = None) -> None:
-        """Wait until every message was processed, delayed ones and retries as well.
+        """Wait until every message is processed, including delayed ones and retries.
 
-        QueueJoinTimeout after `timeout` milliseconds.
+        Raises QueueJoinTimeout after `timeout` milliseconds.
         """
         topic = self._topic(queue_name)
         deadline = None if timeout is None else time.monotonic() + timeout / 1000
@@ -134,7 +133,7 @@ class OttlaBroker(Broker):
             time.sleep(interval / 1000)
 
     def _topic(self, queue_name: str) -> str:
-        """One that exists."""
+        """The queue's topic, created if missing. Raises QueueNotFound."""
         topic = self.queues.get(queue_name)
         if topic is None:
             raise QueueNotFound(queue_name)
@@ -149,7 +148,7 @@ class _Received(MessageProxy):
 
 
 class OttlaConsumer(Consumer):
-    """Its thread iterates; the threads of the worker acknowledge."""
+    """Its own thread iterates; the worker's threads acknowledge."""
 
     def __init__(self, engine: Engine, topic: str, prefetch: int, timeout_s: float) -> None:
         self._engine = engine
@@ -157,7 +156,7 @@ class OttlaConsumer(Consumer):
         self._prefetch = max(1, prefetch)
         self._timeout_s = timeout_s
         self._trouble = Trouble(f"no tasks of {topic}")
-        self._found: deque[Delivery] = deque()  # Taken, and not handed out yet.
+        self._found: deque[Delivery] = deque()  # Received, not handed out yet.
         self._running: set[Delivery] = set()
         self._settled = threading.Condition()
 
@@ -178,7 +177,7 @@ class OttlaConsumer(Consumer):
         return _Received(message, delivery)
 
     def ack(self, message: MessageProxy) -> None:
-        """Returns when the broker has written it down."""
+        """Returns once the broker has recorded it."""
         self._settle(_delivery(message), ACCEPT)
 
     def nack(self, message: MessageProxy) -> None:
@@ -192,7 +191,7 @@ class OttlaConsumer(Consumer):
         self._found.clear()
 
     def _await_room(self) -> int:
-        """How many more may be taken."""
+        """Returns how many more may be received."""
         with self._settled:
             self._settled.wait_for(lambda: len(self._running) < self._prefetch, self._timeout_s)
             return self._prefetch - len(self._running)

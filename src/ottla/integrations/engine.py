@@ -1,8 +1,8 @@
-"""What frameworks that block have in common: an event loop in a thread, which takes and settles
-tasks, and a producer. One for each cluster and process, shared by all connections of it.
+"""What blocking frameworks share: an event loop in a thread that receives and settles tasks, and a
+producer. One per cluster and process, shared by all its connections.
 
-A process that is forked inherits objects whose threads it does not have. They are never used there,
-and never collected: their destructors would wait for those threads, or disturb the parent.
+A forked process inherits objects without their threads. They are never used there and never
+collected: their destructors would wait for those threads or disturb the parent.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Engine:
         self.group = group
         self._pid = os.getpid()
         self._users_count = 0
-        self._topics: set[str] = set()  # Those that exist.
+        self._topics: set[str] = set()  # Known to exist.
         settings = config.settings()
         self.producer = Producer(config).start()
         self.loop: AbstractEventLoop = asyncio.new_event_loop()
@@ -47,7 +47,7 @@ class Engine:
 
     @classmethod
     def shared(cls, config: ProducerConfig, group: str, lock_s: float) -> Self:
-        """The one of this process; to be given back with `release`."""
+        """This process's engine; give it back with `release`."""
         settings = config.settings()
         key = _Key(tuple(sorted((k, str(v)) for k, v in settings.items())), group, lock_s)
         with _guard:
@@ -59,7 +59,7 @@ class Engine:
         return engine
 
     def release(self) -> None:
-        """With its last user it ends; tasks that are not settled go back at once."""
+        """Ends with its last user; unsettled tasks return at once."""
         if self.is_inherited:
             return
         with _guard:
@@ -75,7 +75,7 @@ class Engine:
 
     @property
     def is_inherited(self) -> bool:
-        """It belongs to the process that this one was forked from."""
+        """Whether it belongs to the process that this one was forked from."""
         return os.getpid() != self._pid
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -87,7 +87,7 @@ class Engine:
     def send(
         self, topic: str, value: bytes, headers: GivenHeaders, delay_s: float | None = None
     ) -> None:
-        """Returns when all in-sync replicas have it."""
+        """Returns once all in-sync replicas have it."""
         self.producer.send(topic, value, headers=headers, deliver_after=delay_s).result()
 
     def ensure_topic(

@@ -1,13 +1,12 @@
-"""A transport of kombu, and so a broker for Celery.
+"""A kombu transport, and so a broker for Celery.
 
     import ottla.integrations.kombu
 
     app = Celery(broker="ottla://localhost:9092")
 
-The import makes the name `ottla` known. A queue is a topic that is taken from by a share group, a
-message with a priority goes to a topic of its own beside it, and an exchange that speaks to
-everybody is a topic which each listener reads for itself (broadcasts.py). Celery's ETA is kept by
-the brokers.
+The import registers the name `ottla`. A queue is a topic read by a share group, a message with a
+priority goes to a separate topic for that priority, and a fanout exchange is a topic that each
+listener reads on its own (broadcasts.py). The brokers keep Celery's ETA.
 """
 
 import contextlib
@@ -46,7 +45,7 @@ DEFAULT_GROUP: Final = "celery"
 
 
 class QoS(virtual.QoS):
-    """Says to the broker what the channel is told."""
+    """Forwards the channel's settlements to the broker."""
 
     def ack(self, delivery_tag: str) -> None:
         self._settle(delivery_tag, ACCEPT)
@@ -60,25 +59,25 @@ class QoS(virtual.QoS):
         super().ack(delivery_tag)
         self.channel.prefetch()
         if was_full:
-            self.channel.connection.wake()  # For what waits to be delivered.
+            self.channel.connection.wake()  # For messages that wait to be delivered.
 
 
 class Channel(virtual.Channel):
     QoS = QoS
-    do_restore = False  # The broker has what is not acknowledged.
+    do_restore = False  # The broker keeps unacknowledged messages.
     supports_fanout = True
 
     def __init__(self, connection: "Transport", **options: Any) -> None:
         super().__init__(connection, **options)
-        self._deliveries: dict[str, Delivery] = {}  # By the tags of unacknowledged messages.
-        self._prefetched: dict[str, Prefetched] = {}  # By the queues that are consumed.
-        self._unacknowledged: set[str] = set()  # Queues whose messages nobody acknowledges.
+        self._deliveries: dict[str, Delivery] = {}  # By the tag of the unacknowledged message.
+        self._prefetched: dict[str, Prefetched] = {}  # By consumed queue.
+        self._unacknowledged: set[str] = set()  # Queues consumed without acknowledgement.
         self._turn = 0
 
-    # Declaring.
+    # Queue declaration.
 
     def queue_declare(self, queue: str | None = None, passive: bool = False, **options: Any) -> Any:
-        """Counts messages only where the queue is asked about: that is what takes time."""
+        """Counts messages only when the caller asks about the queue, because counting is slow."""
         declared = super().queue_declare(queue, passive, **options)
         return declared._replace(message_count=self.size(declared.queue) if passive else 0)
 
@@ -190,7 +189,7 @@ class Channel(virtual.Channel):
         self.connection.wake()
 
     def prefetch(self) -> None:
-        """Take more, if there may be more."""
+        """Request more messages if there is room."""
         if self.qos.can_consume():
             for prefetched in self._prefetched.values():
                 prefetched.want(self.qos.can_consume_max_estimate())
@@ -220,7 +219,7 @@ class Channel(virtual.Channel):
         return self._opened(delivery.value, delivery, queue)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
-        """Without a consumer, what is there now."""
+        """Without a consumer, only what is available now."""
         if queue in self.connection.listeners or queue in self._prefetched:
             return self._take(queue)
         found = self.connection.topics_of(queue).receive_now()
@@ -247,14 +246,14 @@ class Channel(virtual.Channel):
         return message
 
     def settle(self, delivery_tag: str, verdict: Verdict) -> None:
-        """Messages of broadcasts have nothing to settle."""
+        """Broadcast messages have nothing to settle."""
         delivery = self._deliveries.pop(delivery_tag, None)
         engine = self.connection.engine
         if delivery is not None and not engine.is_inherited:
             engine.tasks.settle_soon(delivery, verdict)
 
     def close(self) -> None:
-        """What is not acknowledged goes back to the others at once."""
+        """Unacknowledged messages return to the other consumers at once."""
         if not self.closed and not self.connection.engine.is_inherited:
             for prefetched in self._prefetched.values():
                 prefetched.close()
@@ -281,7 +280,7 @@ class Transport(virtual.Transport):
         self.listeners: dict[str, Listener] = {}  # By queue.
         self._queues: dict[str, QueueTopics] = {}
         self._engine: Engine | None = None
-        self._news = -1  # An eventfd: something may be delivered.
+        self._news = -1  # An eventfd, signalled when something may be deliverable.
 
     @property
     def engine(self) -> Engine:
@@ -294,7 +293,7 @@ class Transport(virtual.Transport):
         return self._engine
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
-        """For logs. Kombu's own takes several servers for one port."""
+        """For logs. Kombu's own takes a list of servers for one port."""
         url = urlsplit(uri)
         login, at, servers = url.netloc.rpartition("@")
         user, colon, password = login.partition(":")
@@ -312,7 +311,7 @@ class Transport(virtual.Transport):
         try:
             engine.call(engine.cluster.any_broker())
         except WireError:
-            self.close_connection(self)  # Or its producer would try for ever.
+            self.close_connection(self)  # Otherwise its producer would retry forever.
             raise
         super().establish_connection()
         return self
@@ -355,7 +354,7 @@ class Transport(virtual.Transport):
         self.engine.call(self.listeners[queue].listen(topic, accepts))
 
     def listen_at_least_to(self, queue: str) -> None:
-        """A queue that is bound to nothing has what is sent to its name."""
+        """A queue without bindings receives what is sent to its name."""
         listener = self.listeners[queue]
         if not listener.listens:
             (topic,) = QueueTopics(self.engine, queue, [0]).by_priority
@@ -371,7 +370,7 @@ class Transport(virtual.Transport):
     # Delivering.
 
     def wake(self) -> None:
-        """From any thread."""
+        """Thread-safe."""
         with contextlib.suppress(OSError, BlockingIOError):
             os.eventfd_write(self._news, 1)
 
@@ -390,7 +389,7 @@ class Transport(virtual.Transport):
             if self._deliver_one():
                 return
             self._clear_news()
-            if self._deliver_one():  # What came in between.
+            if self._deliver_one():  # Arrived in between.
                 return
             left_s = None if deadline is None else deadline - time.monotonic()
             if left_s is not None and left_s <= 0:
@@ -414,7 +413,7 @@ def _accepts(kind: Any, routing_key: str, pattern: str | None) -> Callable[[str]
 
 
 def _delay_s(message: dict[str, Any]) -> float | None:
-    """Until the time that Celery wants the task to run."""
+    """Seconds until the time at which Celery wants the task to run."""
     eta = (message.get("headers") or {}).get("eta")
     if not eta:
         return None
@@ -426,13 +425,14 @@ def _delay_s(message: dict[str, Any]) -> float | None:
 
 
 def _config(client: Any) -> ProducerConfig:
-    """`ottla://user:password@host:port,host:port?security_protocol=SASL_SSL`; the fields of
-    ottla.client.ProducerConfig can be given there or in the transport options."""
+    """From `ottla://user:password@host:port,host:port?security_protocol=SASL_SSL`. Fields of
+    ottla.client.ProducerConfig come from the URL or the transport options.
+    """
     name = client.hostname or ""
     url = urlsplit(name)
     login, _, servers = url.netloc.rpartition("@")
     user, _, password = map(unquote, login.partition(":"))
-    if "://" not in name:  # Taken apart by kombu, as the URLs that it fails over to are.
+    if "://" not in name:  # Split by kombu, like the URLs it fails over to.
         servers = f"{name}:{client.port}" if name and client.port else name
         user, password = client.userid or "", client.password or ""
     settings: dict[str, Any] = {"linger_ms": 0, "bootstrap_servers": servers}

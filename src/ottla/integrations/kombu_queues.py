@@ -1,4 +1,4 @@
-"""The topics behind a queue of kombu, and what was taken from them before it is delivered."""
+"""The topics behind a kombu queue, and messages received from them before delivery."""
 
 import asyncio
 import contextlib
@@ -18,15 +18,15 @@ from ottla.integrations.engine import Engine
 from ottla.integrations.task_queue import PUT_BACK, WAIT_S, Delivery, Trouble
 from ottla.integrations.topics import delete_topic, topic_name
 
-PREFETCH_MAX: Final = 100  # Taken and not delivered yet.
-AHEAD_MAX: Final = 64  # Taken for one who gets message after message.
-AHEAD_S: Final = 0.2  # Then others get what nobody has asked for.
+PREFETCH_MAX: Final = 100  # Received, not delivered yet.
+AHEAD_MAX: Final = 64  # Received in advance for a caller that gets one message at a time.
+AHEAD_S: Final = 0.2  # After this long, unrequested messages go back to the group.
 
 
 class QueueTopics:
-    """One topic for each step of priorities; the lowest has the name of the queue.
+    """One topic per priority step; the lowest has the queue's name.
 
-    A queue that follows an exchange is a group of its own on the topic of that.
+    A queue bound to a fanout exchange is a group of its own on the exchange's topic.
     """
 
     def __init__(self, engine: Engine, queue: str, steps: Sequence[int]) -> None:
@@ -37,14 +37,14 @@ class QueueTopics:
             f"{name}.priority-{step}" if index else name for index, step in enumerate(steps)
         ]
         self._queue = queue
-        self.group: str | None = None  # None: that of all queues.
-        self._ahead: deque[Delivery] = deque()  # Taken, and not asked for yet.
-        self._ahead_count = 1  # To be taken the next time.
+        self.group: str | None = None  # None: the group shared by all queues.
+        self._ahead: deque[Delivery] = deque()  # Received, not requested yet.
+        self._ahead_count = 1  # How many to receive next.
         self._giving_back: TimerHandle | None = None
 
     @property
     def by_priority(self) -> list[str]:
-        """The highest first."""
+        """Topics by descending priority."""
         return self._topics[::-1]
 
     def topic_for(self, priority: int) -> str:
@@ -52,7 +52,7 @@ class QueueTopics:
         return self._topics[index]
 
     def follow(self, topic: str) -> None:
-        """From the end that it has now, unless the group has begun before."""
+        """Read the topic from its current end, unless the group has already begun."""
         self._topics, self._steps, self.group = [topic], [0], self._queue
         self._engine.call(self._begin(topic))
 
@@ -83,11 +83,12 @@ class QueueTopics:
                 self._engine.call(delete_topic(self._engine.cluster, topic))
 
     def receive_now(self) -> Delivery | None:
-        """Also what this process has given back just before.
+        """Includes what this process has just given back.
 
-        A broker answers with whole batches of records, however few are asked for. So whoever gets
-        message after message has some taken ahead: twice as many each time that all were wanted.
-        Priorities would be lost by that, so queues with these do without.
+        A broker answers with whole record batches, however few records are requested. So a caller
+        that gets one message after another has some received in advance: twice as many each time
+        the caller wanted them all. That would break priorities, so queues with priorities do
+        without.
         """
         with contextlib.suppress(IndexError):
             return self._ahead.popleft()
@@ -113,7 +114,7 @@ class QueueTopics:
             self._engine.tasks.settle_soon(delivery, PUT_BACK)
 
     async def give_back(self) -> None:
-        """What was taken ahead."""
+        """Return messages received in advance."""
         await self._engine.tasks.put_back(self._drained())
 
     def _drained(self) -> list[Delivery]:
@@ -124,7 +125,7 @@ class QueueTopics:
         return found
 
     async def receive(self, count: int, *, waits: bool = True) -> list[Delivery]:
-        """Of the highest priority that there is something of."""
+        """From the highest-priority topic that has messages."""
         tasks = self._engine.tasks
         if len(self._topics) == 1:
             wait_s = WAIT_S if waits else 0
@@ -135,7 +136,7 @@ class QueueTopics:
         return await self._receive_any(count) if waits else []
 
     async def _receive_any(self, count: int) -> list[Delivery]:
-        """Whatever comes first; what is taken for those that lose goes back."""
+        """Wait on all topics; tasks received by the cancelled calls are returned."""
         receive = self._engine.tasks.receive
         waiting = [
             asyncio.create_task(receive(topic, count, WAIT_S, group=self.group))
@@ -154,9 +155,9 @@ class QueueTopics:
 
 
 class Prefetched:
-    """Messages of a queue that one channel has taken and not delivered yet.
+    """Messages of a queue that one channel has received but not delivered yet.
 
-    More are taken when half of them have been delivered and the channel may have more.
+    Fetches more once half of them are delivered and the channel has room.
     """
 
     def __init__(self, engine: Engine, topics: QueueTopics, wake: Callable[[], None]) -> None:
@@ -164,13 +165,13 @@ class Prefetched:
         self._topics = topics
         self._wake = wake
         self._found: deque[Delivery] = deque()
-        self._is_asked = False  # Until something is found.
+        self._is_asked = False  # Until messages arrive.
         self._wanted = asyncio.Event()
         self._count = 1
         self._task: Task[None] = engine.call(self._start())
 
     def want(self, count: int | None) -> None:
-        """At most so many; None is for any number."""
+        """Ask for up to `count` messages; None means any number."""
         most = PREFETCH_MAX if count is None else min(count, PREFETCH_MAX)
         waiting_count = len(self._found)
         if 2 * waiting_count < most and not self._is_asked:

@@ -1,9 +1,9 @@
-"""The tasks that one process has of a share group: taken from topics, held while they run, settled
-one by one.
+"""The tasks that a process holds in a share group: received from topics, locked while they run,
+settled one by one.
 
-A task that was received is locked for this process, and the lock is renewed until the task is
-settled, however long it takes. Locks are the broker's and end by themselves: of a process that dies
-every task goes to somebody else at most `lock_s` later. They outlast a restart of the broker.
+A received task is locked for this process, and the lock is renewed until the task is settled,
+however long it runs. Locks belong to the broker and expire by themselves: when a process dies, each
+of its tasks goes to another worker at most `lock_s` later. Locks survive a broker restart.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 LOCK_S: Final = 30.0
 WAIT_S: Final = 5.0
 RENEWALS_PER_LOCK: Final = 3
-SETTLE_PATIENCE_S: Final = 600.0  # While no broker answers; the lock is renewed as well.
+SETTLE_PATIENCE_S: Final = 600.0  # Without an answer from brokers; the lock is renewed meanwhile.
 
 _PAUSE_S: Final = 0.2
 _PAUSE_S_MAX: Final = 5.0
@@ -42,7 +42,7 @@ def release_verdict(delay_s: float = 0.0) -> Verdict:
 
 
 class Delivery:
-    """A task that this process has. Compared by identity: one that comes again is another."""
+    """A task that this process holds. Compared by identity: a redelivery is a different object."""
 
     __slots__ = ("_taken",)
 
@@ -63,7 +63,7 @@ class Delivery:
 
     @property
     def delivery_count(self) -> int:
-        """1 for the first."""
+        """1 for the first delivery."""
         return self._taken.acquired.delivery_count
 
     def claim(self, verdict: Verdict) -> Claim:
@@ -75,7 +75,7 @@ class Delivery:
 
 
 class TaskQueue:
-    """Belongs to the event loop that it is made in. WireError is what the brokers refuse."""
+    """Bound to the event loop that it is created in. Broker refusals raise WireError."""
 
     def __init__(
         self, cluster: Cluster, group: str, loop: AbstractEventLoop, *, lock_s: float = LOCK_S
@@ -86,16 +86,16 @@ class TaskQueue:
         self._lock_ms = max(1, round(lock_s * 1000))
         self._members = ShareMembers(cluster, loop, self._return)
         self._settler = Settler(cluster, loop)
-        self._held: dict[Delivery, bool] = {}  # Whether the broker is being told what became of it.
+        self._held: dict[Delivery, bool] = {}  # Value: is being settled.
         self._settling: set[Task[object]] = set()
-        self._said: deque[tuple[Delivery, Verdict]] = deque()  # By other threads, since last heard.
-        self._is_hearing = False  # The loop is going to look at what was said.
+        self._said: deque[tuple[Delivery, Verdict]] = deque()  # From any thread, not handled yet.
+        self._is_hearing = False  # `_hear` is scheduled.
         self._renewer = loop.create_task(self._renew(), name="locks of tasks")
 
     async def receive(
         self, topic: str, count: int = 1, wait_s: float = WAIT_S, *, group: str | None = None
     ) -> list[Delivery]:
-        """At most `count`; none when the time has passed."""
+        """At most `count`; empty after the timeout."""
         member = await self._members.get(topic, group or self._group)
         if member.locks is not None:
             raise BrokerError(
@@ -107,9 +107,9 @@ class TaskQueue:
         return deliveries
 
     async def deliveries(self, topics: Sequence[str], count: int = 1) -> AsyncIterator[Delivery]:
-        """Tasks as they come, for ever; brokers that are away are waited for.
+        """Yields tasks forever; waits out broker outages.
 
-        For each topic at most `count` tasks are taken before they are asked for.
+        Fetches at most `count` tasks per topic in advance.
         """
         found: asyncio.Queue[Delivery] = asyncio.Queue(1)
 
@@ -139,23 +139,23 @@ class TaskQueue:
                 yield delivery
 
     async def ack(self, delivery: Delivery) -> None:
-        """It is done. Returns when the broker has written that down."""
+        """The task is done. Returns once the broker has recorded it."""
         await self.settle(delivery, ACCEPT)
 
     async def release(self, delivery: Delivery, delay_s: float = 0.0) -> None:
-        """Somebody is to try again. Counts as a delivery."""
+        """The task is to be tried again. Counts as a delivery."""
         await self.settle(delivery, release_verdict(delay_s))
 
     async def reject(self, delivery: Delivery) -> None:
-        """Nobody can do it: it becomes a dead letter."""
+        """The task cannot be done: it becomes a dead letter."""
         await self.settle(delivery, REJECT)
 
     async def put_back(self, deliveries: Iterable[Delivery]) -> None:
-        """They were not begun. Does not count as a delivery."""
+        """The tasks were not started. Does not count as a delivery."""
         await self.settle_all(list(deliveries), PUT_BACK, patience_s=0)
 
     async def close(self) -> None:
-        """What is not settled goes back at once."""
+        """Unsettled tasks return at once."""
         await self.settled()
         await self.put_back(self._held)
         self._renewer.cancel()
@@ -165,21 +165,22 @@ class TaskQueue:
         await self._settler.close()
 
     async def settled(self) -> None:
-        """Returns when the broker has been told of everything that was settled soon."""
+        """Returns once the broker was told of everything passed to `settle_soon`."""
         self._hear()
         if self._settling:
             await asyncio.wait(self._settling)
 
     def settle_soon(self, delivery: Delivery, verdict: Verdict) -> None:
-        """From any thread. Does not wait; `close` does. What is said in quick succession is told to
-        the broker together."""
+        """Thread-safe. Does not wait; `close` does. Verdicts in quick succession go to the broker
+        together.
+        """
         self._said.append((delivery, verdict))
         if not self._is_hearing:
             self._is_hearing = True
             self._loop.call_soon_threadsafe(self._hear)
 
     def _hear(self) -> None:
-        self._is_hearing = False  # Before the look: what is said from now on is heard again.
+        self._is_hearing = False  # Reset first: verdicts from here on schedule `_hear` again.
         by_verdict: dict[Verdict, list[Delivery]] = {}
         while self._said:
             delivery, verdict = self._said.popleft()
@@ -190,8 +191,7 @@ class TaskQueue:
     async def settle(
         self, delivery: Delivery, verdict: Verdict, *, patience_s: float = SETTLE_PATIENCE_S
     ) -> bool:
-        """True when the broker has written it down. A task that is no longer this process's is
-        left to its new owner."""
+        """True if the broker recorded it. A task that was lost stays with its new owner."""
         return bool(await self.settle_all([delivery], verdict, patience_s=patience_s))
 
     async def settle_all(
@@ -201,7 +201,7 @@ class TaskQueue:
         *,
         patience_s: float = SETTLE_PATIENCE_S,
     ) -> list[Delivery]:
-        """Those of which the broker has written it down."""
+        """Returns the deliveries that the broker recorded."""
         left = [each for each in deliveries if not self._held.get(each, True)]
         self._held |= dict.fromkeys(left, True)
         deadline_s = self._loop.time() + patience_s
@@ -234,11 +234,13 @@ class TaskQueue:
                     logger.warning("%r was lost to another worker: %s", delivery, code.name)
 
     def _return(self, untaken: Untaken) -> None:
-        """Fetched for nobody, or not there: told to the broker so that nothing waits for it."""
+        """Tell the broker about records fetched for nobody or missing, so that nothing waits for
+        them.
+        """
         self._spawn(self._settle_quietly(untaken.claims()))
 
     async def _settle_quietly(self, claims: Sequence[Claim]) -> None:
-        """What fails comes again when its lock ends."""
+        """If it fails, the tasks are redelivered when their locks expire."""
         await self._settler.settle(claims)
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
@@ -248,12 +250,12 @@ class TaskQueue:
 
 
 class Trouble:
-    """Brokers that do not answer: pauses between tries, a line when it begins and when it ends."""
+    """Backs off while brokers do not answer; logs once at the start and once at the end."""
 
     def __init__(self, what: str, log: Callable[..., None] = logger.warning) -> None:
         self._what = what
         self._log = log
-        self._pause_s = 0.0  # None yet.
+        self._pause_s = 0.0  # No pause yet.
 
     async def on_error(self, error: WireError) -> None:
         if not self._pause_s:

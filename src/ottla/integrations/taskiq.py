@@ -1,12 +1,12 @@
-"""A broker of Taskiq.
+"""A Taskiq broker.
 
     from ottla.integrations.taskiq import OttlaBroker
 
     broker = OttlaBroker("localhost:9092")
 
-A task is a record of a topic, and workers are consumers of one share group. The label `delay`, in
-seconds, is kept by the brokers of Ottla, and so are the delays of SmartRetryMiddleware. The label
-`queue_name` chooses one of the queues.
+A task is a record in a topic; workers are consumers in one share group. The label `delay`, in
+seconds, is kept by Ottla's brokers, as are the delays of SmartRetryMiddleware. The label
+`queue_name` selects one of the queues.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ class OttlaBroker(AsyncBroker):
         lock_s: float = LOCK_S,
         **settings: Any,
     ) -> None:
-        """Tasks go to the first of the queues unless their label names another; workers take them
-        from all. A worker that dies has its tasks for `lock_s` more seconds at most.
+        """Tasks go to the first queue unless their label names another; workers receive from all
+        queues. A dead worker keeps its tasks for at most `lock_s` more seconds.
 
-        `settings` are fields of ottla.client.ProducerConfig, such as how to log in.
+        `settings` are fields of ottla.client.ProducerConfig, such as the login.
         """
         super().__init__()
         self._queues = [topic_name(queue) for queue in queues]
@@ -62,7 +62,7 @@ class OttlaBroker(AsyncBroker):
         self._producer = await Producer(self._config).start()
 
     async def shutdown(self) -> None:
-        """What is not acknowledged goes back to the other workers at once."""
+        """Unacknowledged tasks return to the other workers at once."""
         if self._tasks is not None:
             await self._tasks.close()
         if self._producer is not None:
@@ -73,7 +73,7 @@ class OttlaBroker(AsyncBroker):
         await super().shutdown()
 
     async def kick(self, message: BrokerMessage) -> None:
-        """Returns when the brokers have the task."""
+        """Returns once the brokers have the task."""
         if self._producer is None:
             raise RuntimeError("call `await broker.startup()` before tasks are sent")
         delay = message.labels.get(DELAY_LABEL)

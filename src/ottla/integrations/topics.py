@@ -1,4 +1,4 @@
-"""Topics of tasks: made with delivery at a later time, and of a name that brokers accept."""
+"""Task topics: created with delayed delivery, under names that brokers accept."""
 
 import logging
 import re
@@ -36,7 +36,9 @@ async def ensure_task_topic(
     partitions: int = BROKER_DEFAULT,
     config: Mapping[str, str] = TASK_CONFIG,
 ) -> None:
-    """One that exists stays as it is, but for the delays that tasks rely on."""
+    """Leaves an existing topic unchanged, except that delays are enabled for tasks that rely on
+    them.
+    """
     if topic not in await cluster.topics([topic]):
         await ensure_topic(cluster, topic, partitions=partitions, config=config)
     elif DELAY in config:
@@ -57,7 +59,7 @@ async def _enable_delays(cluster: Cluster, topic: str) -> None:
 
 
 async def delete_topic(cluster: Cluster, topic: str) -> None:
-    """One that does not exist is no error."""
+    """A missing topic is not an error."""
     wanted = DeleteTopicState(name=TopicName(topic), topic_id=None)
     request = DeleteTopicsRequest(topics=(wanted,), timeout=milliseconds(_TIMEOUT_MS))
 

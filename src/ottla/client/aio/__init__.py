@@ -1,4 +1,4 @@
-"""The clients for asyncio, with the names that they have in `ottla.client`."""
+"""The clients for asyncio, under the same names as in `ottla.client`."""
 
 from ottla.client.aio.admin import Admin
 from ottla.client.aio.consumer import Consumer

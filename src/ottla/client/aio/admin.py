@@ -1,4 +1,4 @@
-"""Looks at a cluster, and changes it, from asyncio."""
+"""Inspect and administer a cluster from asyncio."""
 
 from typing import Any
 

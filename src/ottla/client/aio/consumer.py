@@ -1,6 +1,6 @@
-"""Reads records from asyncio, alone or as a member of a group.
+"""Read records from asyncio, alone or as a member of a group.
 
-Everything is done in a thread of the consumer's own; so are the callbacks of rebalances.
+All work, including rebalance callbacks, runs in the consumer's own thread.
 """
 
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ class Consumer(InThread):
         return partitions
 
     async def __aiter__(self) -> AsyncIterator[Message]:
-        """Messages as they come, until the consumer is closed."""
+        """Yield messages until the consumer is closed."""
         while not self._closed:
             await self.call(_Blocking.fill)
             while (message := self.blocking.take()) is not None:

@@ -1,4 +1,4 @@
-"""Methods of a blocking client, called in a thread that belongs to it alone."""
+"""Runs the methods of a blocking client in a dedicated thread."""
 
 import asyncio
 import functools
@@ -12,14 +12,14 @@ Client = TypeVar("Client", bound="InThread")
 
 
 class InThread:
-    """An asyncio client; `blocking` is the client that does its work."""
+    """An asyncio client that delegates to the client `blocking`."""
 
     def __init__(self, blocking: Any) -> None:
         self.blocking = blocking
         self._executor = ThreadPoolExecutor(1, "ottla-client")
 
     async def call(self, function: Callable[..., R], *arguments: Any, **options: Any) -> R:
-        """One call after the other: a blocking client is used by one thread."""
+        """Calls run one at a time: a blocking client is not thread-safe."""
         work = functools.partial(function, self.blocking, *arguments, **options)
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
@@ -30,7 +30,7 @@ class InThread:
 def in_thread(
     method: Callable[Concatenate[Any, P], R],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """The method of the blocking client, to be awaited."""
+    """An awaitable version of the blocking client's method."""
 
     @functools.wraps(method)
     async def call(self: InThread, /, *arguments: P.args, **options: P.kwargs) -> R:
@@ -42,7 +42,7 @@ def in_thread(
 def in_thread_chained(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[Concatenate[Client, P], Coroutine[Any, Any, Client]]:
-    """A method that returns its client, which here is the asyncio client."""
+    """Like `in_thread`, for a method that returns its client: returns the asyncio client."""
 
     @functools.wraps(method)
     async def call(self: Client, /, *arguments: P.args, **options: P.kwargs) -> Client:

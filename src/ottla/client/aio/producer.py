@@ -1,4 +1,4 @@
-"""Writes records from asyncio."""
+"""Write records from asyncio."""
 
 import asyncio
 import datetime as dt
@@ -25,14 +25,16 @@ _POLL_S = 0.005
 
 
 class Producer:
-    """`await producer.send(...)` puts a record into the buffer; what it returns is to be awaited
-    for the offset at which it was written. It belongs to the event loop in which it is started."""
+    """`await producer.send(...)` buffers a record and returns an awaitable for its offset.
+
+    A producer belongs to the event loop in which it was started.
+    """
 
     def __init__(self, config: ProducerConfig | None = None, **settings: Any) -> None:
         self.blocking = producer.Producer(config, **settings)
         self.config = self.blocking.config
         self._loop: asyncio.AbstractEventLoop
-        self._timer: asyncio.TimerHandle | None = None  # While deliveries are waited for.
+        self._timer: asyncio.TimerHandle | None = None  # Set while deliveries are outstanding.
         self._unpolled_count = 0
 
     async def __aenter__(self) -> Self:
@@ -56,7 +58,7 @@ class Producer:
         timestamp: int | None = None,
         deliver_after: float | dt.timedelta | None = None,
     ) -> "Future[RecordMetadata]":
-        """See `ottla.client.Producer.send`. It waits only while the buffer is full."""
+        """See `ottla.client.Producer.send`. Waits only if the buffer is full."""
         future: Future[RecordMetadata] = self._loop.create_future()
         arguments = (topic, value, key, partition, headers, timestamp, deliver_after)
         on_delivery = functools.partial(_settle, future)
@@ -74,9 +76,9 @@ class Producer:
         return future
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Returns when every record was delivered or has failed; NotFlushed after the timeout."""
+        """Wait until every record is delivered or has failed; NotFlushed after the timeout."""
         raw = self.blocking.raw
-        await asyncio.to_thread(raw.flush, 0)  # Send at once what lingers.
+        await asyncio.to_thread(raw.flush, 0)  # Send lingering batches now.
         deadline = None if timeout is None else time.monotonic() + timeout
         while len(raw):
             if deadline is not None and time.monotonic() > deadline:
@@ -85,7 +87,7 @@ class Producer:
             await asyncio.sleep(_FLUSH_PAUSE_S)
 
     async def close(self, timeout: float | None = None) -> None:
-        """Flush, and disconnect."""
+        """Flush and disconnect."""
         try:
             await self.flush(timeout)
         finally:
@@ -101,7 +103,7 @@ class Producer:
         return Transaction(self, consumer)
 
     def _poll(self) -> None:
-        """Deliveries are heard of in the event loop itself, so that they cross no thread."""
+        """Deliveries are polled in the event loop itself, so they cross no thread boundary."""
         producer = self.blocking.raw
         producer.poll(0)
         self._timer = self._loop.call_later(_POLL_S, self._poll) if len(producer) else None
@@ -123,7 +125,7 @@ class Producer:
 
 
 def _settle(future: "Future[RecordMetadata]", error: Any, message: Any) -> None:
-    """In the event loop, which polls."""
+    """Runs in the event loop, which polls."""
     if future.done():
         return
     if error is None:

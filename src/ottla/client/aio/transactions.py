@@ -1,4 +1,4 @@
-"""Transactions as blocks of asyncio."""
+"""Transactions as `async with` blocks."""
 
 import asyncio
 from typing import TYPE_CHECKING, Self
@@ -21,7 +21,7 @@ class Transaction:
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
-        """In the consumer's thread, if there is one: it is used for the offsets."""
+        """Runs in the consumer's thread, if there is one, to read the consumer's offsets."""
         if self._consumer is None:
             await asyncio.to_thread(self._transaction.__exit__, kind)
         else:

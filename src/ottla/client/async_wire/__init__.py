@@ -1,4 +1,4 @@
-"""The client in the protocol's own words, for asyncio: many callers share one cluster.
+"""An asyncio client at the level of the protocol: many callers share one cluster.
 
-It has the errors, the security and the choice of versions of its blocking sibling `client.wire`.
+It shares errors, security and version selection with its blocking sibling `client.wire`.
 """

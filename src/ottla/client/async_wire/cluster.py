@@ -1,7 +1,7 @@
-"""A cluster by the addresses of some of its brokers, for many callers of one loop at once.
+"""A cluster, reached through its bootstrap servers, for many concurrent callers on one loop.
 
-What it knows of leaders and coordinators is kept for METADATA_AGE_S_MAX, and forgotten when an
-operation fails in a way that may pass. Connections are shared; one that broke is opened anew.
+Leaders and coordinators are cached for METADATA_AGE_S_MAX, and forgotten when an operation fails
+with a transient error. Connections are shared; a broken one is reopened.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ T = TypeVar("T")
 Address = tuple[str, int]
 
 METADATA_AGE_S_MAX: Final = 30.0
-REMEMBERED_MAX: Final = 10_000  # Topics, and coordinators; at more all are forgotten.
+REMEMBERED_MAX: Final = 10_000  # Topics, and coordinators; above this all are forgotten.
 
 _FIRST_PAUSE_S = 0.05
 _PAUSE_S_MAX = 1.0
@@ -46,7 +46,7 @@ class Cluster:
         retry_timeout_ms: int = 60_000,
         security: Security = PLAINTEXT,
     ) -> None:
-        """`retry_timeout_ms` is for one operation with all its tries."""
+        """`retry_timeout_ms` bounds one operation including all retries."""
         self._bootstrap = parse_servers(bootstrap_servers)
         self._client_id = client_id
         self._security = security
@@ -54,9 +54,9 @@ class Cluster:
         self._retry_timeout_s = retry_timeout_ms / 1000
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, asyncio.Task[Connection]] = {}
-        self._topics: dict[str, tuple[float, Topic]] = {}  # With the time that they were asked.
+        self._topics: dict[str, tuple[float, Topic]] = {}  # With the time of the request.
         self._coordinators: dict[tuple[int, str], Address] = {}
-        self._asking = asyncio.Lock()  # One question about metadata at a time.
+        self._asking = asyncio.Lock()  # One metadata request at a time.
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class Cluster:
     async def retry(
         self, operation: Callable[[], Awaitable[T]], *, timeout_s: float | None = None
     ) -> T:
-        """The operation's result; what passes with time and with new metadata is tried again."""
+        """Run the operation, with retries and fresh metadata after errors that may pass."""
         deadline = time.monotonic() + (self._retry_timeout_s if timeout_s is None else timeout_s)
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -89,16 +89,16 @@ class Cluster:
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
     def forget_metadata(self) -> None:
-        """Ask anew who leads and coordinates."""
+        """Look up leaders and coordinators again."""
         self._topics.clear()
         self._coordinators.clear()
 
     async def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
-        """Those of the names that exist, or all topics; as the cluster has them now."""
+        """The named topics that exist, or all topics; always fresh."""
         return await self.retry(lambda: self._ask_topics(names))
 
     async def topic(self, name: str) -> Topic:
-        """As it was when last asked; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+        """Cached. Raises UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         known = self._known(name)
         if known is None:
             async with self._asking:
@@ -108,9 +108,9 @@ class Cluster:
         return known
 
     async def topic_to_write(self, name: str) -> Topic:
-        """The topic, which the cluster makes if it is missing and the cluster does such a thing.
+        """The topic, created if missing and the cluster auto-creates topics.
 
-        UNKNOWN_TOPIC_OR_PARTITION, or LEADER_NOT_AVAILABLE, also while it is being made.
+        Raises UNKNOWN_TOPIC_OR_PARTITION or LEADER_NOT_AVAILABLE, also while it is being created.
         """
         known = self._known(name)
         if known is None:
@@ -124,7 +124,7 @@ class Cluster:
         return await self.connection(await self._leader_address(topic_partition))
 
     async def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
-        """One that the caller closes, for requests that wait."""
+        """A connection that the caller closes, for requests that wait."""
         return await self._open(await self._leader_address(topic_partition))
 
     async def node(self, node_id: int) -> Connection:
@@ -132,11 +132,11 @@ class Cluster:
         return await self.connection(await self._address(node_id))
 
     async def own_connection(self, node_id: int) -> Connection:
-        """One to a broker that the caller closes, for requests that wait."""
+        """A connection to a broker that the caller closes, for requests that wait."""
         return await self._open(await self._address(node_id))
 
     async def coordinator(self, kind: i8, key: str) -> Connection:
-        """As it was when last asked."""
+        """Cached."""
         if (kind, key) not in self._coordinators:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
             found = expect_one((await (await self.any_broker()).call(request)).coordinators)
@@ -160,13 +160,13 @@ class Cluster:
         raise Unreachable("; ".join(reasons))
 
     async def controller(self) -> Connection:
-        """Who creates topics."""
+        """The broker that creates topics."""
         response = await self._ask_metadata(())
         address = self._addresses.get(response.controller_id)
         return await (self.any_broker() if address is None else self.connection(address))
 
     async def every_broker(self) -> dict[int, Connection]:
-        """Connections to all brokers that the cluster has now, by node id."""
+        """Connections to all current brokers, by node id."""
         await self._ask_metadata(())
         return {
             node_id: await self.connection(address)
@@ -174,17 +174,17 @@ class Cluster:
         }
 
     async def broker_ids(self) -> list[int]:
-        """Of the brokers that the cluster has now."""
+        """Ids of the current brokers."""
         await self._ask_metadata(())
         return sorted(self._addresses)
 
     async def connection(self, address: Address) -> Connection:
-        """The shared one to a broker that some answer has named."""
+        """The shared connection to a broker named in some response."""
         opening = self._connections.get(address)
         if opening is None or (opening.done() and not _is_open(opening)):
             opening = asyncio.ensure_future(self._open(address))
             self._connections[address] = opening
-        # One caller who is cancelled leaves it to the others.
+        # Cancelling one caller must not affect the others.
         return await asyncio.shield(opening)
 
     def _known(self, name: str) -> Topic | None:

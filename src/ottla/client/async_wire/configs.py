@@ -27,7 +27,7 @@ _SET: Final = i8(0)
 async def describe_configs(
     cluster: Cluster, resource: Resource, name: str, keys: Sequence[str]
 ) -> dict[str, Any]:
-    """By key; those that the broker does not know are left out."""
+    """By key; omits those that the broker does not know."""
     wanted = DescribeConfigsResource(
         resource_type=i8(resource), resource_name=name, configuration_keys=tuple(keys)
     )

@@ -1,12 +1,12 @@
-"""One pipelined connection to one broker: many requests on their way, answers in their order.
+"""One pipelined connection to one broker: many requests in flight, responses in order.
 
-A broker answers the requests of a connection one after the other, so a request that waits (Fetch,
-ShareFetch) holds up those behind it: callers that wait use a connection of their own.
+A broker answers the requests on a connection in order, so a request that waits (Fetch, ShareFetch)
+blocks those behind it: callers that wait use a connection of their own.
 
 open -> call, call, ... -> closed    by close(), by the peer, by a call that timed out
 
-A call that is cancelled leaves its answer to be read and dropped. A call that times out closes the
-connection, for nobody knows whether the broker still works on what is behind it.
+A cancelled call's response is still read, and dropped. A call that times out closes the connection,
+because the broker may still be working on what is behind it.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from ottla.client.wire.versions import (
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
-IN_FLIGHT_MAX = 1_000  # Requests without an answer; further calls wait for a slot.
+IN_FLIGHT_MAX = 1_000  # Unanswered requests; further calls wait for a slot.
 
 _READ_BYTES_MAX = 1 << 20
 _SIZE_BYTES = 4
@@ -43,7 +43,7 @@ class _Sent(NamedTuple):
 
 
 class Connection:
-    """Made by `open`. Belongs to the loop that it was opened in."""
+    """Created by `open`. Belongs to the loop that it was opened in."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Connection:
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._correlation_id = 0
-        self._sent: deque[_Sent] = deque()  # In the order of their answers.
+        self._sent: deque[_Sent] = deque()  # In the order of their responses.
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._versions: Versions = {}
         self._reading = asyncio.ensure_future(self._read())
@@ -75,7 +75,7 @@ class Connection:
         timeout_s: float,
         security: Security = PLAINTEXT,
     ) -> Self:
-        """`timeout_s` is for each step of opening, and for calls that name no other."""
+        """`timeout_s` applies to each step of opening, and is the default for calls."""
         address = f"{host}:{port}"
         tls = None if security.tls is None else security.tls.context()
         try:
@@ -98,16 +98,16 @@ class Connection:
         return connection
 
     def close(self) -> None:
-        """Calls without an answer raise Unreachable."""
+        """Unanswered calls raise Unreachable."""
         self._reading.cancel()
         self._break("the connection is closed")
 
     def version(self, api_key: int) -> int:
-        """The newest version of the API that both sides know; Unreachable if there is none."""
+        """The newest API version that both sides support. Raises Unreachable if there is none."""
         return version_to_speak(api_key, self._versions, self.address)
 
     def supports(self, api_key: int) -> int | None:
-        """The newest version that both sides know, if there is one."""
+        """The newest version that both sides support, if there is one."""
         try:
             return common_version(api_key, self._versions)
         except ProtocolError:  # This client does not know the API.
@@ -118,7 +118,7 @@ class Connection:
         return await self._call(request, self.version(request.__api_key__), timeout_s)
 
     async def send(self, request: Any) -> None:
-        """For a request that brokers do not answer: a produce with acks=0."""
+        """For requests that brokers do not answer: a produce with acks=0."""
         if self.closed:
             raise Unreachable(f"broker {self.address}: the connection is closed")
         key = request.__api_key__
@@ -152,7 +152,7 @@ class Connection:
         return answer
 
     async def _drain(self) -> None:
-        with suppress(OSError):  # Whoever waits for the answer is told.
+        with suppress(OSError):  # Callers learn of it from the receiver.
             await self._writer.drain()
 
     async def _read(self) -> None:
@@ -167,11 +167,11 @@ class Connection:
             self._break("it closed the connection")
         except (OSError, ProtocolError) as error:
             self._break(str(error))
-        finally:  # Whatever went wrong, those who wait are told.
+        finally:  # Whatever went wrong, callers must be told.
             self._break("an answer that cannot be read")
 
     def _receive(self, frame: memoryview) -> None:
-        """ProtocolError if it is not the answer to the oldest request."""
+        """Raises ProtocolError if it is not the response to the oldest request."""
         if not self._sent:
             raise ProtocolError("an answer to no request")
         sent = self._sent[0]

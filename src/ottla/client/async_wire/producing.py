@@ -1,4 +1,4 @@
-"""Batches of one idempotent producer, each by one call."""
+"""Batches of one idempotent producer, one call each."""
 
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ async def produce_batch(
     acks: int,
     timeout_ms: int,
 ) -> Appended | None:
-    """One try to write one batch; None with acks=0, which nobody answers."""
+    """One attempt to write one batch; None with acks=0, which is not answered."""
     topic = await cluster.topic(topic_partition.topic)
     data = PartitionProduceData(index=i32(topic_partition.partition), records=batch)  # type: ignore[arg-type]
     request = ProduceRequest(

@@ -1,4 +1,4 @@
-"""Offsets and record batches of partitions, each by one call."""
+"""Offsets and record batches of partitions, one call each."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from ottla.client.wire.fetching import BYTES_MAX, Fetched, fetch_request, fetche
 from ottla.client.wire.offsets import Isolation, offset_answers, offsets_request
 
 _NO_OFFSET = -1
-_NETWORK_S = 30.0  # Beside the time that a fetch waits for records.
+_NETWORK_S = 30.0  # On top of the fetch's own wait.
 
 
 async def list_offsets(
@@ -18,7 +18,7 @@ async def list_offsets(
     times: Mapping[TopicPartition, int],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int | None]:
-    """The first offset at or after each time in milliseconds; None where no record is so late.
+    """The first offset at or after each time in milliseconds; None if no record is that late.
 
     LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
     """
@@ -56,9 +56,9 @@ async def fetch(
     bytes_max: int = BYTES_MAX,
     wait_ms: int = 0,
 ) -> Fetched:
-    """Batches from the one that holds the offset on; none if there is no record in time.
+    """Batches starting with the one that contains the offset; empty if no record arrives in time.
 
-    One try, over a connection to the leader; of its own, if it waits.
+    One attempt, over a connection to the leader; if it waits, over one of its own.
     """
     topic = await cluster.topic(topic_partition.topic)
     request = fetch_request(

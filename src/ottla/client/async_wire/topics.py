@@ -1,4 +1,4 @@
-"""Topics, made by one who needs them."""
+"""Topic creation on demand."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ async def ensure_topic(
     partitions: int = BROKER_DEFAULT,
     config: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the topic if it is not there; one that is stays as it is."""
+    """Create the topic if it is missing; an existing one stays unchanged."""
     if name in await cluster.topics([name]):
         return
     request = create_request(name, partitions=partitions, config=config)

@@ -20,7 +20,7 @@ from ottla.client.wire.producing import (
 async def init_transactions(
     cluster: Cluster, transactional_id: str, transaction_timeout_ms: int
 ) -> Producer:
-    """The producer of a transactional id. Earlier ones are fenced, and what they left is ended."""
+    """The producer of a transactional id. Fences earlier ones and ends their open transactions."""
     request = init_request(transactional_id, transaction_timeout_ms)
 
     async def init() -> Producer:
@@ -50,7 +50,7 @@ async def add_partitions(
 async def produce(
     cluster: Cluster, batches: Mapping[TopicPartition, bytes | bytearray], transactional_id: str
 ) -> dict[TopicPartition, int]:
-    """Write one batch to each partition; the offset that each begins at."""
+    """Write one batch to each partition; returns each base offset."""
     offsets: dict[TopicPartition, int] = {}
 
     async def write_what_is_missing() -> None:
@@ -74,7 +74,7 @@ async def produce(
 async def end_transaction(
     cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
 ) -> None:
-    """Commit or abort; the same decision again is no error."""
+    """Commit or abort; repeating the same decision is not an error."""
     request = end_request(transactional_id, producer, commit=commit)
 
     async def end() -> None:

@@ -1,2 +1,4 @@
-"""Members of share groups over the wire, for many consumers of one event loop: what several of them
-wait for is fetched together, and a delivery is settled by whoever holds it, one by one."""
+"""Share group members over the wire, for many consumers on one event loop.
+
+What several consumers wait for is fetched together; each delivery is settled by its holder.
+"""

@@ -13,14 +13,14 @@ from ottla.protocol.errors import ErrorCode
 
 OFFSET_RESET: Final = "share.auto.offset.reset"
 LOCK_DURATION: Final = "share.record.lock.duration.ms"
-LOCK_MS: Final = 30_000  # If the broker does not say.
+LOCK_MS: Final = 30_000  # Unless the broker says otherwise.
 
 _FROM_GROUP: Final = 8  # The source of a value that was set for the group.
 
 
 class GroupSettings(NamedTuple):
     lock_ms: int
-    has_offset_reset: bool  # Somebody decided where the group begins.
+    has_offset_reset: bool  # Whether someone decided where the group begins.
 
 
 async def read_settings(cluster: Cluster, group: str) -> GroupSettings:
@@ -34,7 +34,7 @@ async def read_settings(cluster: Cluster, group: str) -> GroupSettings:
 
 
 async def begin_group(cluster: Cluster, group: str) -> None:
-    """A group that nobody has used begins with the first record, as one expects of a queue."""
+    """An unused group begins with the first record, as expected of a queue."""
     coordinator = await cluster.coordinator(CoordinatorType.GROUP, group)
     describe = ShareGroupDescribeRequest(
         group_ids=(GroupId(group),), include_authorized_operations=False

@@ -22,7 +22,7 @@ class Waiter(Generic[T]):
         deadline_s: float,
         future: "Future[list[T]]",
     ) -> None:
-        self.count = count  # As many as it takes at once.
+        self.count = count  # The most that it takes at once.
         self.lock_ms = lock_ms
         self.arrived_s = arrived_s
         self.deadline_s = deadline_s
@@ -31,9 +31,9 @@ class Waiter(Generic[T]):
 
 class WaitingLine(Generic[T]):
     def __init__(self) -> None:
-        self._waiters: dict[Waiter[T], None] = {}  # In the order of their coming.
+        self._waiters: dict[Waiter[T], None] = {}  # In order of arrival.
         self.demand = 0  # Records that all of them together would take.
-        self.last_deadline_s = 0.0  # Nobody has wanted to wait for longer.
+        self.last_deadline_s = 0.0  # The latest deadline of any waiter.
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -50,7 +50,7 @@ class WaitingLine(Generic[T]):
         return iter(tuple(self._waiters))
 
     def leave(self, waiter: Waiter[T]) -> bool:
-        """False if it was served or had left before."""
+        """False if it was already served or had left."""
         if waiter not in self._waiters:
             return False
         del self._waiters[waiter]

@@ -1,5 +1,5 @@
-"""A blocking client in the protocol's own words, for those who move record batches as they are.
+"""A blocking client at the level of the protocol, for moving record batches unchanged.
 
-It fetches and produces whole batches, which readers and writers of tables decode and encode in
-columns. Everything else that an application wants is in the ordinary clients.
+It fetches and produces whole batches, which table readers and writers decode and encode as columns.
+Applications use the ordinary clients for everything else.
 """

@@ -1,6 +1,6 @@
-"""A cluster by the addresses of some of its brokers: who leads, who coordinates, and trying again.
+"""A cluster, reached through its bootstrap servers: leaders, coordinators, and retries.
 
-Connections are made when they are needed and shared by all calls; one thread uses a cluster.
+Connections are opened on demand and shared by all calls. Not thread-safe.
 """
 
 import time
@@ -32,7 +32,7 @@ _PAUSE_S_MAX = 1.0
 
 class Topic(NamedTuple):
     id: UUID | None  # None from brokers older than topic ids.
-    leaders: Mapping[int, int]  # Node ids by partition; NO_LEADER while there is none.
+    leaders: Mapping[int, int]  # Node id by partition; NO_LEADER if there is none.
     is_internal: bool
     replicas: Mapping[int, tuple[int, ...]]  # Node ids by partition, the preferred leader first.
 
@@ -53,9 +53,9 @@ class Cluster:
         security: Security = PLAINTEXT,
         on_retry: Callable[[], object] = lambda: None,
     ) -> None:
-        """`retry_timeout_ms` is for one operation with all its tries.
+        """`retry_timeout_ms` bounds one operation including all retries.
 
-        `on_retry` is called before each try but the first; what it raises ends the operation.
+        `on_retry` is called before each retry; an exception from it ends the operation.
         """
         self.bootstrap_servers = bootstrap_servers
         self._bootstrap = parse_servers(bootstrap_servers)
@@ -66,10 +66,10 @@ class Cluster:
         self._on_retry = on_retry
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
-        self._spare: dict[str, Connection] = {}  # By address; nobody waits for an answer on them.
+        self._spare: dict[str, Connection] = {}  # By address; no response is outstanding on them.
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
-        self._known_since_s: float | None = None  # Of the oldest answer among those two.
+        self._known_since_s: float | None = None  # When the older of those two was learned.
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +84,7 @@ class Cluster:
         self._spare.clear()
 
     def retry(self, operation: Callable[[], T]) -> T:
-        """The operation's result; what passes with time and with new metadata is tried again."""
+        """Run the operation, with retries and fresh metadata after errors that may pass."""
         deadline = time.monotonic() + self._retry_timeout_s
         pause_s = _FIRST_PAUSE_S
         while True:
@@ -99,36 +99,33 @@ class Cluster:
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
     def forget(self) -> None:
-        """Ask anew who leads, over new connections."""
+        """Drop all connections and metadata."""
         self.close()
         self.forget_metadata()
 
     def forget_metadata(self) -> None:
-        """Ask anew who leads and coordinates."""
+        """Look up leaders and coordinators again when they are next needed."""
         self._topics.clear()
         self._coordinators.clear()
         self._known_since_s = None
 
     def forget_old_metadata(self, age_s_max: float) -> None:
-        """Ask anew who leads and coordinates, unless all that is known is young enough."""
+        """`forget_metadata` if any of it is older than `age_s_max`."""
         if self._known_since_s is not None and time.monotonic() - self._known_since_s > age_s_max:
             self.forget_metadata()
 
     def learn_from(self, other: "Cluster") -> None:
-        """What another one of the same brokers knows of topics."""
+        """Take over topics and broker addresses from another client of the same cluster."""
         self._note_time()
         self._addresses |= other._addresses
         self._topics |= other._topics
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, Topic]:
-        """Those of the names that exist, or all topics; as the cluster has them now."""
+        """The topics of these names that exist, or all topics; always asks the cluster."""
         return self.retry(lambda: self._ask_topics(names))
 
     def topic_to_write(self, name: str) -> Topic:
-        """The topic, which the cluster makes if it is missing and the cluster does such a thing.
-
-        As it was when last asked.
-        """
+        """The cached topic; a missing one is created if the cluster auto-creates topics."""
         if name in self._topics:
             return self._topics[name]
         return self.retry(lambda: self._ask_topics([name], create_missing=True)[name])
@@ -137,11 +134,11 @@ class Cluster:
         return self.connection(self._leader_address(topic_partition))
 
     def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
-        """One that the caller closes or gives back, for answers that are not received at once."""
+        """A connection for pipelined requests; the caller closes it or gives it back."""
         return self._own_connection(*self._leader_address(topic_partition))
 
     def own_connections_to_brokers(self) -> list[Connection]:
-        """The same to all brokers that the last answer about topics has named."""
+        """Such a connection to every broker named in the last metadata response."""
         if not self._addresses:
             self._ask_metadata(())
         with ExitStack() as made:
@@ -156,14 +153,14 @@ class Cluster:
         return self._spare.pop(f"{host}:{port}", None) or self._connect(host, port)
 
     def give_back(self, connection: Connection) -> None:
-        """One of the caller's own, on which every answer was received; the next one gets it."""
+        """Return an own connection for reuse. All its responses must have been received."""
         surplus = self._spare.pop(connection.address, None)
         if surplus is not None:
             surplus.close()
         self._spare[connection.address] = connection
 
     def topic(self, name: str) -> Topic:
-        """As it was when last asked; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
+        """From the cache if it is there; UNKNOWN_TOPIC_OR_PARTITION if it does not exist."""
         if name not in self._topics:
             self._ask_topics([name])
         if name not in self._topics:
@@ -180,16 +177,16 @@ class Cluster:
         return {key: self.connection(self._coordinators[kind, key]) for key in keys}
 
     def coordinator_address(self, kind: i8, key: str) -> tuple[str, int] | None:
-        """As it was when last asked, to tell another process; None if it is not known."""
+        """The cached address, to hand to another process; None if unknown."""
         return self._coordinators.get((kind, key))
 
     def note_coordinator(self, kind: i8, key: str, address: tuple[str, int]) -> None:
-        """What another process was told."""
+        """Cache an address that another process has looked up."""
         self._note_time()
         self._coordinators[kind, key] = address
 
     def learn_coordinators(self, kind: i8, keys: Collection[str]) -> None:
-        """Ask about all that were not asked about yet, with one question."""
+        """Look up all coordinators that are not cached, in one request."""
         missing = tuple(key for key in keys if (kind, key) not in self._coordinators)
         if missing:
             self._ask_coordinators(kind, missing)
@@ -246,18 +243,18 @@ class Cluster:
         raise Unreachable("; ".join(reasons))
 
     def controller(self) -> Connection:
-        """Who creates topics."""
+        """A connection to the controller, which creates topics."""
         response = self._ask_metadata(())
         address = self._addresses.get(response.controller_id)
         return self.any_broker() if address is None else self.connection(address)
 
     def every_broker(self) -> list[Connection]:
-        """Connections to all brokers that the cluster has now."""
+        """Connections to all current brokers."""
         self._ask_metadata(())
         return [self.connection(address) for address in self._addresses.values()]
 
     def connection(self, address: tuple[str, int]) -> Connection:
-        """The shared one to a broker that some answer has named."""
+        """The shared connection to a broker named in an earlier response."""
         if address not in self._connections:
             self._connections[address] = self._connect(*address)
         return self._connections[address]
@@ -275,7 +272,7 @@ class Cluster:
 def metadata_request(
     names: Collection[str] | None, *, create_missing: bool = False
 ) -> MetadataRequest:
-    """About these topics, or about all."""
+    """For these topics, or for all."""
     wanted = None
     if names is not None:
         wanted = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
@@ -287,7 +284,7 @@ def metadata_request(
 
 
 def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic]:
-    """The topics that exist, by name; one that was to be made and is not there is an error."""
+    """The existing topics, by name; raises if auto-creation of one failed."""
     found = {}
     for topic in response.topics:
         if topic.error_code is ErrorCode.unknown_topic_or_partition and not create_missing:
@@ -307,7 +304,7 @@ def by_topic(topic_partitions: Collection[TopicPartition]) -> dict[str, list[int
 
 
 def expect_one(items: Any) -> Any:
-    """The only item of an answer to a question about one thing."""
+    """The only item of a response about one thing."""
     if len(items) != 1:
         raise Unreachable(f"an answer of {len(items)} items where one was asked for")
     return items[0]

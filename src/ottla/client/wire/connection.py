@@ -1,4 +1,4 @@
-"""One connection to one broker: requests in the newest version that both sides know."""
+"""A connection to one broker; requests use the newest version both sides support."""
 
 import select
 import socket
@@ -20,7 +20,7 @@ _SIZE = struct.Struct(">i")
 
 
 class Sent(NamedTuple):
-    """A request on its way; its answer is to be received before that of any later one."""
+    """A request in flight; responses must be received in the order of their requests."""
 
     api_key: int
     api_version: int
@@ -38,7 +38,7 @@ class Connection:
         connect_timeout_s: float | None = None,
         security: Security = PLAINTEXT,
     ) -> None:
-        """`connect_timeout_s`, if it is another one, is for connecting and logging in."""
+        """`connect_timeout_s`, if given, applies to connecting and logging in."""
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
@@ -67,11 +67,11 @@ class Connection:
         self._socket.close()
 
     def call(self, request: Any) -> Any:
-        """The newest version's response to the newest version's request."""
+        """Send a request and receive its response, both as entities of the newest version."""
         return self.receive(self.send(request))
 
     def send(self, request: Any, api_version: int | None = None) -> Sent:
-        """In the newest version that both sides know, unless another one is wanted."""
+        """Uses the newest version both sides support, unless `version` names another."""
         if api_version is None:
             api_version = self.version(request.__api_key__)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
@@ -83,11 +83,11 @@ class Connection:
         return sent
 
     def is_answered_within(self, seconds: float) -> bool:
-        """Whether some answer begins to arrive."""
+        """Whether a response starts to arrive in time."""
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def receive(self, sent: Sent, *, in_place: bool = False) -> Any:
-        """With `in_place` records are views that are good until the next call to receive."""
+        """With `in_place`, records are views that stay valid until the next `receive`."""
         try:
             frame = self._receive_frame()
         except OSError as error:
@@ -103,7 +103,7 @@ class Connection:
         return response
 
     def version(self, api_key: int) -> int:
-        """The newest version of the API that both sides know."""
+        """The newest version of the API that both sides support."""
         return version_to_speak(api_key, self.versions, self.address)
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
@@ -125,7 +125,7 @@ class Connection:
         if not 0 <= size <= FRAME_BYTES_MAX:
             raise ConnectionError(f"a frame of {size} bytes")
         if size > len(self._buffer):
-            # A new one: views of the old one may still be in use.
+            # A new buffer: views of the old one may still be in use.
             self._buffer = bytearray(size)
         frame = memoryview(self._buffer)[:size]
         self._receive_into(frame)

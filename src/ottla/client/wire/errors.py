@@ -1,32 +1,32 @@
-"""What goes wrong when a cluster is asked for something.
+"""Errors of calls to a cluster.
 
-Unreachable       no connection, or it broke, or no answer in time
-BrokerError       an answer that says no, by its error code
-NotAuthenticated  one of the two sides is not who it should be
-OffsetOutOfRange  an offset that the partition does not have, or not any more
+Unreachable       no connection, a broken connection, or no response in time
+BrokerError       a response with an error code
+NotAuthenticated  client or broker failed to prove its identity
+OffsetOutOfRange  an offset that the partition does not have, or no longer has
 """
 
 from ottla.protocol.errors import ErrorCode
 
 
 class WireError(Exception):
-    """The cluster did not do what it was asked to."""
+    """A call to the cluster failed."""
 
-    may_pass = False  # Whether it is worth trying again.
+    may_pass = False  # Whether a retry may succeed.
 
 
 class Unreachable(WireError):
-    """Nobody answers; somebody else or the same broker may, later."""
+    """No response; a retry, or another broker, may succeed."""
 
     may_pass = True
 
     def __init__(self, text: str, reason: object = None) -> None:
         super().__init__(text)
-        self.reason = reason  # The error of the socket, if it was one.
+        self.reason = reason  # The socket's error, if any.
 
 
 class NotAuthenticated(WireError):
-    """Wrong name or password, or a certificate that is not trusted; it stays so."""
+    """Wrong user name or password, or an untrusted certificate; a retry does not help."""
 
 
 class BrokerError(WireError):
@@ -36,7 +36,7 @@ class BrokerError(WireError):
 
     @property
     def may_pass(self) -> bool:  # type: ignore[override]
-        # The markers of the transaction before are still being written.
+        # The markers of the previous transaction are still being written.
         return self.code.retriable or self.code is ErrorCode.concurrent_transactions
 
 

@@ -1,6 +1,6 @@
-"""Record batches of one partition, as they lie in the log.
+"""Fetch the record batches of one partition, exactly as they are in the log.
 
-The next request can be on its way while the last answer is worked on.
+The next request can be in flight while the last response is processed.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ WAIT_MS = 500
 
 
 class Fetched(NamedTuple):
-    records: memoryview  # Whole batches and perhaps a part of one; good until the next fetch.
-    aborted: Sequence[AbortedTransaction]  # None, for a reader of uncommitted records.
+    records: memoryview  # Whole batches, and perhaps part of one more; valid until the next fetch.
+    aborted: Sequence[AbortedTransaction]  # Empty when reading uncommitted records.
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
 
 
 class Fetcher:
-    """Reads one partition over a connection of its own, which the cluster has back at the end."""
+    """Reads one partition over its own connection, which goes back to the cluster at the end."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Fetcher:
         self._bytes_max = bytes_max
         self._wait_ms = wait_ms
         self._connection: Connection | None = None
-        self._asked: tuple[int, Sent] | None = None  # An offset, and the request for it.
+        self._asked: tuple[int, Sent] | None = None  # The offset, and the request for it.
 
     def __enter__(self) -> Self:
         return self
@@ -60,16 +60,16 @@ class Fetcher:
         self.close()
 
     def close(self) -> None:
-        """With answers that are on their way."""
+        """Close the connection, with any responses still in flight."""
         self._asked = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def ask(self, offset: int) -> None:
-        """Send for the batches from the offset on, which `fetch` will be called with next.
+        """Request the batches from the offset that the next `fetch` will be called with.
 
-        A failure shows when they are fetched.
+        Errors surface in that `fetch`.
         """
         try:
             self._asked = offset, self._send(offset)
@@ -77,7 +77,7 @@ class Fetcher:
             self.close()
 
     def fetch(self, offset: int) -> Fetched:
-        """Batches from the one that holds the offset on; none if there is no record in time."""
+        """Batches from the one that contains the offset; none if no record arrives in time."""
         return self._cluster.retry(lambda: self._fetch(offset))
 
     def _fetch(self, offset: int) -> Fetched:
@@ -95,7 +95,7 @@ class Fetcher:
 
     def _send(self, offset: int) -> Sent:
         if self._asked is not None:
-            self.close()  # With what was asked for and is not wanted any more.
+            self.close()  # Drops the prefetched response for another offset.
         topic = self._cluster.topic(self._topic_partition.topic)
         if self._connection is None:
             self._connection = self._cluster.own_connection_to_leader(self._topic_partition)
@@ -137,7 +137,7 @@ def fetch_request(
 
 
 def fetched(response: Any, topic_partition: TopicPartition, offset: int) -> Fetched:
-    """What the answer to `fetch_request` holds; OffsetOutOfRange, BrokerError."""
+    """The content of a response to `fetch_request`. Raises OffsetOutOfRange or BrokerError."""
     what = f"fetch of {topic_partition} at offset {offset}"
     validate_answer(response.error_code, what)
     answer = expect_one(expect_one(response.responses).partitions)

@@ -1,4 +1,4 @@
-"""Committed offsets of a group, by one who is not a member of it."""
+"""Read and write a group's committed offsets from outside the group."""
 
 from collections.abc import Collection, Mapping
 
@@ -25,7 +25,7 @@ _NO_OFFSET = -1
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Refused by the coordinator while the group has members."""
+    """The coordinator refuses this while the group has members."""
     topics = tuple(
         OffsetCommitRequestTopic(
             name=topic,
@@ -58,7 +58,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
 def committed_offsets(
     cluster: Cluster, group: str, topic_partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Those of the partitions that the group has committed an offset of."""
+    """The committed offsets; partitions without one are left out."""
     topics = tuple(
         OffsetFetchRequestTopics(
             name=topic, topic_id=None, partition_indexes=tuple(map(i32, partitions))

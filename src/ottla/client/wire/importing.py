@@ -1,8 +1,8 @@
-"""Writing record batches with the offsets that they have; only Ottla takes them so.
+"""Write record batches with the offsets they already have. Only Ottla supports this.
 
-Whoever imports asks where the log ends, and sends what comes behind it. Some requests are on their
-way at a time; each names the offset at which the log must end, so after one that failed the others
-fail as well, and the importer begins again with the question.
+An importer asks where the log ends and sends what follows. Several requests are in flight at a
+time. Each names the offset at which the log must end, so when one fails the later ones fail too,
+and the importer starts over by asking for the end.
 """
 
 from collections import deque
@@ -27,10 +27,10 @@ TIMEOUT_MS = 20_000
 
 
 class Importer:
-    """Of one partition, over a connection of its own to the leader, which the cluster gets back."""
+    """Imports into one partition over its own connection to the leader."""
 
     def __init__(self, cluster: Cluster, topic_partition: TopicPartition) -> None:
-        """WireError: start with another one when it may pass."""
+        """After a WireError that may pass, start over with a new importer."""
         self._cluster = cluster
         self._topic_partition = topic_partition
         self._topic_id = cluster.topic(topic_partition.topic).id
@@ -47,7 +47,7 @@ class Importer:
             self._connection.close()
 
     def begin(self, log_start_offset: int) -> int:
-        """Where the log ends; an empty one that ends before begins at the offset from now on."""
+        """Return the log end offset. An empty log that ends before the given offset moves there."""
         self._send(log_start_offset, log_start_offset, b"")
         result = self._receive()
         if result.error_code is not ErrorCode.offset_out_of_range:
@@ -55,13 +55,13 @@ class Importer:
         return result.log_end_offset
 
     def write(self, records: bytes | bytearray | memoryview, next_offset: int) -> None:
-        """Whole batches for a log that ends at `next_offset`; an earlier failure may show here."""
+        """Send whole batches for a log that ends at `next_offset`; may raise for earlier ones."""
         self._send(0, next_offset, records)
         if len(self._sent) >= IN_FLIGHT_MAX:
             self._validate(self._receive())
 
     def finish(self) -> None:
-        """Returns when all that was written is on every in-sync replica."""
+        """Wait until everything written is on every in-sync replica."""
         while self._sent:
             self._validate(self._receive())
 

@@ -1,4 +1,4 @@
-"""Settings of librdkafka as the security of our own connections."""
+"""Translates librdkafka's security settings for our own connections."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from ottla.client.wire.security import Sasl, Security, Tls
 
 
 def security_of(settings: Mapping[str, Any]) -> Security:
-    """OSError if a file that they name cannot be read."""
+    """Raises OSError if a file named in the settings cannot be read."""
 
     def text(*names: str) -> str:
         return next((str(settings[name]) for name in names if settings.get(name)), "")

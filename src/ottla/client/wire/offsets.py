@@ -1,4 +1,4 @@
-"""Offsets of partitions: the first, the next, and by time."""
+"""Look up partition offsets: earliest, latest, and by time."""
 
 import enum
 from collections.abc import Collection, Mapping
@@ -18,8 +18,8 @@ from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
-LATEST = -1  # In place of a time: the offset that the next record will have.
-EARLIEST = -2  # The first offset that is still there.
+LATEST = -1  # Instead of a time: the offset of the next record.
+EARLIEST = -2  # The log start offset.
 
 _TIMEOUT_MS = 30_000
 _NO_OFFSET = -1
@@ -27,7 +27,7 @@ _NO_OFFSET = -1
 
 class Isolation(enum.IntEnum):
     READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1  # For a reader the log ends where the oldest open transaction begins.
+    READ_COMMITTED = 1  # Reads end at the start of the oldest open transaction.
 
 
 def list_offsets(
@@ -35,7 +35,7 @@ def list_offsets(
     times: Mapping[TopicPartition, int],
     isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int | None]:
-    """The first offset at or after each time in milliseconds; None where no record is so late.
+    """The first offset at or after each time in milliseconds; None if no record is that late.
 
     LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
     """
@@ -102,7 +102,7 @@ def offsets_request(
 
 
 def offset_answers(response: Any, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-    """By partition, for each that was asked about; some may be errors."""
+    """The result for each requested partition; some may be errors."""
     answers = {
         TopicPartition(topic.name, answer.partition_index): answer
         for topic in response.topics

@@ -1,4 +1,4 @@
-"""The partition of a key, as Kafka's own clients choose it."""
+"""Chooses the partition of a key as Kafka's own clients do."""
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995

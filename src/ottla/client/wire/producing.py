@@ -1,8 +1,8 @@
-"""Writing record batches, also in transactions.
+"""Write record batches, also in transactions.
 
-A transaction here is what the protocol makes of it, each step a call: get a producer id, add the
-partitions, produce, end. Whoever knows transactional id, producer id and epoch can end it, so one
-process may write and another decide.
+Transactions are exposed as in the protocol, one call per step: get a producer id, add partitions,
+produce, end. Anyone who knows the transactional id, producer id and epoch can end a transaction, so
+one process can write and another decide.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,7 @@ class Producer(NamedTuple):
 
 class Initialized(NamedTuple):
     producer: Producer
-    prepared: Producer | None  # Who wrote the open transaction that was kept, if one was.
+    prepared: Producer | None  # The producer of the open transaction that was kept, if any.
 
 
 def init_producer(cluster: Cluster) -> Producer:
@@ -66,10 +66,10 @@ def init_transactions(
     two_phase: bool = False,
     keep_prepared: bool = False,
 ) -> Initialized:
-    """The producer of a transactional id; earlier ones with this id are fenced.
+    """A producer for the transactional id; fences earlier ones with this id.
 
-    An open transaction is aborted, unless `keep_prepared` asks to keep it (KIP-939). With
-    `two_phase` transactions do not time out. UNSUPPORTED_VERSION from a broker that has neither.
+    Aborts an open transaction unless `keep_prepared` asks to keep it (KIP-939). With `two_phase`,
+    transactions do not time out. A broker that supports neither answers UNSUPPORTED_VERSION.
     """
     request = init_request(
         transactional_id,
@@ -101,7 +101,7 @@ def add_partitions(
     producer: Producer,
     topic_partitions: Collection[TopicPartition],
 ) -> None:
-    """Before the first batch to each of them."""
+    """Call before the first batch to each of the partitions."""
     request = add_partitions_request(transactional_id, producer, topic_partitions)
 
     def add() -> None:
@@ -116,9 +116,9 @@ def produce(
     batches: Mapping[TopicPartition, bytes | bytearray],
     transactional_id: str | None = None,
 ) -> dict[TopicPartition, int]:
-    """Write one batch to each partition; the offset that each begins at.
+    """Write one batch to each partition and return their base offsets.
 
-    Sent again until it is acknowledged, so only batches of an idempotent producer are written once.
+    Retries until acknowledged, so only an idempotent producer's batches are written exactly once.
     """
     offsets: dict[TopicPartition, int] = {}
 
@@ -146,16 +146,17 @@ def produce(
 def end_transaction(
     cluster: Cluster, transactional_id: str, producer: Producer, *, commit: bool
 ) -> Producer:
-    """Commit or abort; the same decision again is no error.
+    """Commit or abort; repeating the same decision is no error.
 
-    The producer of the next transaction: with KIP-890 it has a new epoch, and sequences from 0 on.
+    Returns the producer for the next transaction: with KIP-890 it has a new epoch, and its
+    sequences start at 0.
     """
     request = end_request(transactional_id, producer, commit=commit)
 
     def end() -> Producer:
         response = _coordinator(cluster, transactional_id).call(request)
         validate_answer(response.error_code, f"the end of transaction {transactional_id}")
-        if response.producer_id < 0:  # Before KIP-890 all stays.
+        if response.producer_id < 0:  # Before KIP-890 the producer stays the same.
             return producer
         return Producer(response.producer_id, response.producer_epoch)
 
@@ -167,12 +168,12 @@ def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
 
 
 def write_failure(topic_partition: TopicPartition, message: str | None) -> str:
-    """What was not done, with the broker's word if it has one."""
+    """The error of a write, with the broker's message if there is one."""
     return f"write to partition {topic_partition}" + (f" ({message})" if message else "")
 
 
 def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerError | None]:
-    """Where each batch that was written begins, and why one was not."""
+    """The base offset of each written batch, or the error of one that was refused."""
     offsets: dict[TopicPartition, int] = {}
     problem: BrokerError | None = None
     for topic in response.responses:

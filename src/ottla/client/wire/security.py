@@ -1,4 +1,4 @@
-"""How a client is kept from listeners and says who it is: TLS, and SASL PLAIN and SCRAM."""
+"""Client-side encryption and authentication: TLS, and SASL PLAIN and SCRAM."""
 
 import contextlib
 import os
@@ -27,16 +27,16 @@ MECHANISMS = (PLAIN, *SCRAM_MECHANISMS)
 
 @dataclass(frozen=True)
 class Tls:
-    """Certificates and keys are in PEM, as text."""
+    """Certificates and keys are PEM text."""
 
-    authorities: str | None = None  # None: those that the system trusts.
-    certificates: str | None = None  # Of the client, with its chain; None: it has none.
+    authorities: str | None = None  # None: the system's trust store.
+    certificates: str | None = None  # The client's certificate chain, if it has one.
     key: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
     checks_host_name: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """ValueError if the certificates and keys cannot be read."""
+        """Raises ValueError if the certificates or keys cannot be parsed."""
         try:
             context = ssl.create_default_context(cadata=self.authorities)
             context.check_hostname = self.checks_host_name
@@ -55,7 +55,7 @@ class Sasl:
     password: str = field(repr=False)
 
     def conversation(self) -> Generator[bytes, bytes, None]:
-        """Yields what the client says and is sent what the server answers."""
+        """A generator that yields the client's messages and is sent the server's."""
         if self.mechanism == PLAIN:
             yield plain_message(self.username, self.password)
             return
@@ -70,7 +70,7 @@ class Security:
     sasl: Sasl | None = None
 
     def wrap(self, plain: socket.socket, host: str) -> socket.socket:
-        """NotAuthenticated if the peer is not whom the certificates say."""
+        """Raises NotAuthenticated if the peer's certificate is not valid for it."""
         if self.tls is None:
             return plain
         try:
@@ -83,7 +83,7 @@ PLAINTEXT = Security()
 
 
 def authentication(sasl: Sasl, address: str) -> Generator[Any, Any, None]:
-    """Yields requests and is sent their responses, until the broker knows the client."""
+    """A generator that yields requests and is sent the responses, until the client is logged in."""
     offered = yield SaslHandshakeRequest(mechanism=sasl.mechanism)
     if offered.error_code is not ErrorCode.none:
         names = ", ".join(offered.mechanisms) or "no mechanism"
@@ -105,8 +105,8 @@ def authentication(sasl: Sasl, address: str) -> Generator[Any, Any, None]:
 
 @contextlib.contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """For Python's ssl, which takes a client's certificate from files only."""
-    number, path = tempfile.mkstemp()  # That nobody else can read.
+    """Python's ssl loads a client certificate only from files."""
+    number, path = tempfile.mkstemp()  # Readable only by this user.
     try:
         with os.fdopen(number, "w") as file:
             file.write(text)

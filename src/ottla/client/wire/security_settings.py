@@ -1,4 +1,4 @@
-"""Settings of librdkafka, read by clients of the wire: how to log in."""
+"""Reads librdkafka's login settings for the wire client."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Topics, as those who write to them make and see them."""
+"""Create topics and look up their configs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from ottla.protocol.times import milliseconds
 BROKER_DEFAULT = -1
 
 _TIMEOUT_MS = 30_000
-_TOPIC = i8(2)  # The type of its configs.
+_TOPIC = i8(2)  # Config resource type.
 
 
 def ensure_topic(
@@ -31,7 +31,7 @@ def ensure_topic(
     config: Mapping[str, str] | None = None,
     replication_factor: int = BROKER_DEFAULT,
 ) -> None:
-    """Make the topic if it is not there; one that is stays as it is."""
+    """Create the topic unless it exists; an existing one is left unchanged."""
     if name in cluster.topics([name]):
         return
     request = create_request(
@@ -41,7 +41,7 @@ def ensure_topic(
 
 
 def topic_config(cluster: Cluster, name: str, key: str) -> str:
-    """Its value, set or default; empty if it has none."""
+    """The value, explicit or default; empty if there is none."""
     resource = DescribeConfigsResource(
         resource_type=_TOPIC, resource_name=name, configuration_keys=(key,)
     )
@@ -74,7 +74,7 @@ def create_request(
 
 
 def validate_created(response: Any) -> None:
-    """A topic that is there already is no error."""
+    """An existing topic is no error."""
     for created in response.topics:
         if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
             reason = f"topic {created.name} ({created.error_message})"

@@ -1,7 +1,7 @@
-"""Transactions that others have opened: which there are, and how to end many of them at once.
+"""List and end other producers' transactions, many at once.
 
-Whoever knows transactional id, producer id and epoch can end a transaction. One that is known by
-its transactional id only can be aborted, which fences its producer.
+Anyone who knows the transactional id, producer id and epoch can end a transaction. With only the
+transactional id it can be aborted, which fences its producer.
 """
 
 import re
@@ -24,7 +24,7 @@ ONGOING: Final = "Ongoing"
 
 _PATTERN_VERSION = 2
 _FENCING_TIMEOUT_MS = 60_000
-_IN_FLIGHT_MAX = 100  # Requests on one connection whose answers are not read yet.
+_IN_FLIGHT_MAX = 100  # Unanswered requests per connection.
 
 
 class OpenTransaction(NamedTuple):
@@ -33,15 +33,15 @@ class OpenTransaction(NamedTuple):
 
 
 def list_open_ids(cluster: Cluster, pattern: str) -> list[str]:
-    """Transactional ids that match the pattern as a whole and have an open transaction."""
+    """Transactional ids with an open transaction that match the whole pattern."""
     return cluster.retry(lambda: _list_open_ids(cluster, pattern))
 
 
 class OpenIdsQuestion:
-    """What `list_open_ids` asks, sent when the block is entered and answered when it is wanted.
+    """`list_open_ids` in two steps: sends the requests on entry, and `answer` reads the responses.
 
-    Brokers work on it meanwhile. It goes to those that are known; if one of them fails, all that
-    there are now are asked.
+    Brokers work in the meantime. The requests go to the known brokers; if one fails, `answer` asks
+    all current brokers.
     """
 
     def __init__(self, cluster: Cluster, pattern: str) -> None:
@@ -63,7 +63,7 @@ class OpenIdsQuestion:
         self._close()
 
     def answer(self) -> list[str]:
-        """Once."""
+        """Call once."""
         pairs = zip(self._connections, self._sent, strict=True)
         try:
             responses = [connection.receive(sent) for connection, sent in pairs]
@@ -83,28 +83,28 @@ class OpenIdsQuestion:
 
 
 def commit_transactions(cluster: Cluster, transactions: Collection[OpenTransaction]) -> None:
-    """Returns when it is decided for all. Those that are committed already are no error.
+    """Return once all commits are decided. A transaction that is already committed is no error.
 
-    Neither are those whose transactional id the coordinator has forgotten: it does not forget one
-    that is open.
+    Neither is a transactional id that the coordinator has forgotten: it never forgets one with an
+    open transaction.
     """
     _end_all(cluster, transactions, commit=True, done=_COMMITTED)
 
 
 def abort_transactions(cluster: Cluster, transactions: Collection[OpenTransaction]) -> None:
-    """Returns when it is decided for all. Those that are aborted already are no error."""
+    """Return once all aborts are decided. A transaction that is already aborted is no error."""
     _end_all(cluster, transactions, commit=False, done=_ABORTED)
 
 
 def abort_by_ids(cluster: Cluster, transactional_ids: Iterable[str]) -> None:
-    """Abort what is open under the ids; their producers cannot write any more."""
+    """Abort the open transactions of these ids and fence their producers."""
     for transactional_id in transactional_ids:
         init_transactions(cluster, transactional_id, _FENCING_TIMEOUT_MS)
 
 
 _COMMITTED = frozenset({ErrorCode.none, ErrorCode.invalid_producer_id_mapping})
 _ABORTED = _COMMITTED | {
-    ErrorCode.invalid_txn_state,  # It was never begun.
+    ErrorCode.invalid_txn_state,  # No transaction was ever begun.
     ErrorCode.producer_fenced,
     ErrorCode.invalid_producer_epoch,
 }
@@ -158,7 +158,7 @@ def _end_all(
 
 
 def _worse(first: BrokerError | None, second: BrokerError) -> BrokerError:
-    """An error that does not pass is told before one that is tried again."""
+    """A permanent error takes precedence over one that may pass."""
     if first is not None and not first.may_pass:
         return first
     return second

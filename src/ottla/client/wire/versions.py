@@ -1,11 +1,11 @@
-"""Which version of an API is spoken: the newest that both sides know.
+"""Choose the version of each API: the newest that both sides support.
 
 Some APIs are held below their newest version:
 
-Produce, EndTxn           the versions before KIP-890's second part, in which a transaction keeps
-                          its producer epoch to its end and one who was told it can end it
-AddPartitionsToTxn        those that clients send; the later ones are for brokers
-OffsetCommit, OffsetFetch those that name a topic by its name
+Produce, EndTxn           before the second part of KIP-890, so that a transaction keeps its
+                          producer epoch and another process that knows it can end it
+AddPartitionsToTxn        the versions for clients; later ones are for brokers
+OffsetCommit, OffsetFetch the versions that name topics instead of using ids
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from typing import Final
 from ottla.client.wire.errors import Unreachable
 from ottla.protocol.codec import api_versions_supported_by_codec
 
-API_VERSIONS_VERSION: Final = 0  # Of ApiVersions itself; every broker answers it.
+API_VERSIONS_VERSION: Final = 0  # The version of ApiVersions itself; every broker supports it.
 
 _VERSION_MAX = {0: 11, 8: 9, 9: 9, 24: 3, 26: 4}
 
-Versions = Mapping[int, tuple[int, int]]  # Lowest and highest that a broker has, by API key.
+Versions = Mapping[int, tuple[int, int]]  # A broker's lowest and highest version, by API key.
 
 
 def common_version(api_key: int, theirs: Versions) -> int | None:
-    """None where there is no version that both sides know."""
+    """None if there is no common version."""
     lowest, highest = _ours(api_key)
     their_lowest, their_highest = theirs.get(api_key, (0, -1))
     version = min(highest, their_highest)

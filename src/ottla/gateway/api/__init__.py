@@ -1,1 +1,1 @@
-"""The native HTTP API, one module for each family of routes."""
+"""The native HTTP API, one module per family of routes."""

@@ -186,7 +186,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Configurations are text; a number or a truth value is what it would be in a file."""
+    """Config values are text; numbers and booleans are written as in a config file."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

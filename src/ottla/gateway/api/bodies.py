@@ -1,4 +1,4 @@
-"""Bodies of requests: bytes, JSON, and objects whose members have names and types."""
+"""Request bodies: bytes, JSON, and objects with named, typed members."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _BODY: Final = "ottla.body"
 
 
 def read_stream(request: Request) -> None:
-    """Lift the bound on the body: the route reads it bit by bit, and bounds each bit."""
+    """Lift the limit on the body: the route reads it in pieces and limits each piece."""
     request.scope[STREAMS] = True
 
 
 async def read_body(request: Request) -> bytes:
-    """All of it, also when asked again; as a rule it comes at once."""
+    """The whole body, also when called again. It usually arrives in one message."""
     body: bytes | None = request.scope.get(_BODY)
     if body is not None:
         return body
@@ -38,7 +38,7 @@ async def read_body(request: Request) -> bytes:
 
 
 async def read_json(request: Request) -> Any:
-    """Numbers stay what they are, however large, unlike those of faster parsers."""
+    """Keeps numbers exact, however large, unlike faster parsers."""
     try:
         return json.loads(await read_body(request))
     except (ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ async def read_object(request: Request) -> dict[str, Any]:
 
 
 async def read_command(request: Request) -> dict[str, Any]:
-    """As `read_object`, of what has no numbers that could be too large for a fast parser."""
+    """Like `read_object`, for bodies without numbers too large for a fast parser."""
     body = await read_body(request)
     try:
         value = orjson.loads(body) if body else {}
@@ -68,10 +68,10 @@ async def read_command(request: Request) -> dict[str, Any]:
 
 
 class Fields:
-    """Members of an object; each is asked for by its name and type."""
+    """Members of an object, each read by name and type."""
 
     def __init__(self, members: Mapping[str, Any], *, from_text: bool = False) -> None:
-        """`from_text`: numbers are written as text, as in a query."""
+        """`from_text`: numbers are written as text, as in a query string."""
         self._members = members
         self._from_text = from_text
         self._asked: set[str] = set()
@@ -110,7 +110,7 @@ class Fields:
         return value or {}
 
     def validate_all_known(self, *others: str) -> None:
-        """Beside those that were asked for."""
+        """Refuse members that were neither read nor named in `others`."""
         unknown = self._members.keys() - self._asked - set(others)
         if unknown:
             raise Invalid(f"{', '.join(sorted(unknown))} is not known here")

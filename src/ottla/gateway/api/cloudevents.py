@@ -2,10 +2,10 @@
 
 binary      ce-* headers become ce_* record headers, the content type a record header, the body the
             value
-structured  application/cloudevents+json: the event as it is, is the value
+structured  application/cloudevents+json: the event itself is the value
 batch       application/cloudevents-batch+json: each event is a record in structured mode
 
-The extension `partitionkey` is the key of the record.
+The extension `partitionkey` is the record's key.
 """
 
 import json
@@ -34,7 +34,7 @@ def is_binary(request: Request) -> bool:
 
 
 def binary_event(request: Request, record: NewRecord) -> NewRecord:
-    """The record with what the headers say of the event."""
+    """The record with the event's attributes from the headers."""
     attributes = {
         name.removeprefix("ce-"): unquote(value)
         for name, value in request.headers.items()

@@ -1,4 +1,4 @@
-"""`GET /health`: the process lives. `GET /ready`: its cluster answers. `GET /openapi.yaml`."""
+"""`GET /health`: the process is alive. `GET /ready`: its cluster answers. `GET /openapi.yaml`."""
 
 import asyncio
 from collections.abc import Sequence

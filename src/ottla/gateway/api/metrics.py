@@ -1,4 +1,4 @@
-"""`GET /metrics`, for Prometheus: of the gateway, and of the node beside which it runs."""
+"""`GET /metrics`, for Prometheus: metrics of the gateway and of the node it runs beside."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from ottla.gateway.services import Services
 
 logger = logging.getLogger(__name__)
 
-_NODE_TIMEOUT_S: Final = 8.0  # A scraper waits for 10 seconds by default.
+_NODE_TIMEOUT_S: Final = 8.0  # Scrapers time out after 10 seconds by default.
 _PLAIN: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -34,7 +34,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         url = services.settings.node_metrics
         node = None if url is None else await asyncio.to_thread(_fetch, url)
         if node is not None:
-            # The node tells of its own process; nothing may be there twice.
+            # The node reports process metrics itself; no metric may appear twice.
             registry = services.collector.registry(with_process=False)
         page = (node or b"") + generate_latest(registry)
         return Response(page, media_type=CONTENT_TYPE_PLAIN_0_0_4)
@@ -43,7 +43,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
 
 
 def _fetch(url: str) -> bytes | None:
-    """The page of a node; None if it does not answer."""
+    """The node's metrics page; None if the node does not answer."""
     try:
         with _PLAIN.open(url, timeout=_NODE_TIMEOUT_S) as answer:
             return bytes(answer.read())

@@ -1,4 +1,4 @@
-"""A record as one request tells of it: key, partition, headers, time, delay, trace.
+"""A record as described by one request: key, partition, headers, time, delay, trace.
 
 By query                        By header
   key, key_base64                 Ottla-Key, Ottla-Key_base64
@@ -6,9 +6,9 @@ By query                        By header
   header=name:value (repeated)    Ottla-Header-NAME: value
   deliver-after, deliver-at       Deliver-After, Deliver-At
 
-`deliver-after` is in seconds, with a fraction if wanted; `deliver-at` is in milliseconds since 1970
-or a time in ISO 8601. They become the record header that share groups obey. `traceparent` and
-`tracestate` (W3C trace context) become record headers.
+`deliver-after` is in seconds, fractions allowed; `deliver-at` is in milliseconds since 1970 or an
+ISO 8601 time. Both become the record header that share groups obey. `traceparent` and `tracestate`
+(W3C trace context) become record headers.
 """
 
 import base64
@@ -53,9 +53,9 @@ def record_of(request: Request, value: bytes | None) -> NewRecord:
 
 
 def record_of_json(shown: Any) -> NewRecord:
-    """One of a batch or stream; Invalid, also for what no record has."""
+    """One record of a batch or stream. Raises Invalid, also for unknown fields."""
     if type(shown) is dict and len(shown) == 1 and type(value := shown.get("value")) is str:
-        return NewRecord(utf8(value))  # The most common one, for little.
+        return NewRecord(utf8(value))  # Fast path for the most common record.
     try:
         record = record_from_json(shown)
     except ValueError as error:
@@ -71,9 +71,9 @@ def record_of_json(shown: Any) -> NewRecord:
 
 
 def records_of_text(body: bytes) -> list[NewRecord] | None:
-    """The records of an array in which each has a text and perhaps a key; None for any other.
+    """Records of an array in which each has a text value and at most a key; None for anything else.
 
-    That is the most common batch. The fast parser would read other values not quite as they are.
+    This is the most common kind of batch. The fast parser would change some other values.
     """
     try:
         items = orjson.loads(body)
@@ -100,7 +100,7 @@ def utf8(text: str) -> bytes:
 
 
 def with_headers(record: NewRecord, more: Headers) -> NewRecord:
-    """With those of the headers whose names it does not have."""
+    """The record with the headers in `more` whose names it lacks."""
     if not more:
         return record
     there = {name for name, _ in record.headers}
@@ -109,7 +109,7 @@ def with_headers(record: NewRecord, more: Headers) -> NewRecord:
 
 
 def common_headers(request: Request) -> Headers:
-    """Which every record of a request gets: its trace, and when it may be delivered."""
+    """Headers that every record of a request gets: its trace and its delivery time."""
     deliver_at_ms = _deliver_at_ms(request)
     if deliver_at_ms is None:
         return _trace(request)
@@ -117,7 +117,7 @@ def common_headers(request: Request) -> Headers:
 
 
 async def validate_delay(request: Request, services: Services, topic: str) -> None:
-    """Refuse a delay that the brokers would not keep."""
+    """Refuse a delay that the brokers would ignore."""
     if text(request, "deliver-after") is not None or text(request, "deliver-at") is not None:
         await services.delays.validate(topic)
 

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the same request again is answered as the first, through any gateway."""
+"""`Idempotency-Key`: a repeated request gets the first answer, through any gateway."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def is_once(request: Request) -> bool:
 async def publish_once(
     request: Request, services: Services, topic: str, known: Topic, records: Sequence[NewRecord]
 ) -> list[Published]:
-    """The body of the request was read before."""
+    """The request's body must have been read."""
     key = (header(request, _NAME) or b"").decode("latin-1")
     if not 0 < len(key) <= _KEY_CHARACTERS_MAX:
         raise Invalid(f"an Idempotency-Key has 1 to {_KEY_CHARACTERS_MAX} characters")

@@ -1,4 +1,4 @@
-"""What requests say beside their bodies."""
+"""Request parameters outside the body."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from ottla.gateway.core.errors import Invalid
 
-HEADERS: Final = "ottla.headers"  # Of the request, by name: its scope has them in a list.
+HEADERS: Final = "ottla.headers"  # Request headers by name; the ASGI scope has them as a list.
 
 _NUMBER_DIGITS_MAX: Final = 19
 _PARAMETERS: Final = "ottla.parameters"
@@ -14,7 +14,7 @@ _PREFIX: Final = b"ottla-"
 
 
 def text(request: Request, name: str) -> str | None:
-    """By query (`name`) or by header (`Ottla-Name`, but `Deliver-At` and `Deliver-After`)."""
+    """From the query (`name`) or a header (`Ottla-Name`, but `Deliver-At` and `Deliver-After`)."""
     return parameters(request).get(name)
 
 
@@ -24,7 +24,7 @@ def header(request: Request, name: bytes) -> bytes | None:
 
 
 def parameters(request: Request) -> dict[str, str]:
-    """Looked up once for each request: one header after the other costs more than to publish."""
+    """Collected once per request: looking up each header would cost more than publishing."""
     found: dict[str, str] | None = request.scope.get(_PARAMETERS)
     if found is None:
         found = request.scope[_PARAMETERS] = _parameters(request)
@@ -43,7 +43,7 @@ def _parameters(request: Request) -> dict[str, str]:
 
 
 def number(request: Request, name: str, *, maximum: int, minimum: int = 0) -> int | None:
-    """From the minimum to the maximum, by query or header."""
+    """From the query or a header; between minimum and maximum."""
     value = text(request, name)
     return None if value is None else parse_number(value, name, maximum=maximum, minimum=minimum)
 

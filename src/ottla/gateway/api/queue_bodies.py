@@ -1,4 +1,4 @@
-"""What requests about queues say, read from JSON and checked. Times are in seconds."""
+"""Bodies of queue requests, read from JSON and checked. Times are in seconds."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -30,7 +30,7 @@ def wait_ms_of(body: Mapping[str, Any]) -> int:
 
 
 def lock_ms_of(body: Mapping[str, Any]) -> int | None:
-    """None: as the group is configured."""
+    """None: the group's default."""
     return _ms_of(body, "lock", 1, LOCK_MS_MAX)
 
 
@@ -40,7 +40,7 @@ def delay_ms_of(body: Mapping[str, Any]) -> int | None:
 
 
 def handles_of(body: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """The handles, and whether they are a batch: `deliveries`, or a single `delivery`."""
+    """The handles, and whether they came as a batch: `deliveries`, or a single `delivery`."""
     if ("delivery" in body) == ("deliveries" in body):
         raise Invalid("name either one `delivery` or a list of `deliveries`")
     if "delivery" in body:

@@ -95,7 +95,7 @@ async def receive_for(
     lock_ms: int | None,
     encode_deliveries: Callable[[Sequence[Delivery]], bytes | None],
 ) -> Response:
-    """Deliveries for the client of the request, as long as it is there; without content, 204."""
+    """Receive deliveries while the client stays connected; 204 without content."""
     validate_topic(topic)
     watch = Watch(request)
     try:

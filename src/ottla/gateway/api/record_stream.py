@@ -1,7 +1,7 @@
-"""NDJSON as a stream: a record a line, and a report a line, in the order of the records.
+"""NDJSON as a stream: one record per line in, one report per line out, in the order of the records.
 
-A stream has a bounded number of records on their way; a client that does not read its reports is
-not read either. A line that cannot be published is reported and the stream goes on.
+The number of a stream's unacknowledged records is bounded; a client that does not read its reports
+is not read either. A line that cannot be published is reported, and the stream goes on.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ Pending = asyncio.Future[Published] | Exception
 
 
 class DuplexResponse(StreamingResponse):
-    """Is sent while the body is read; Starlette's own would read it too, to see the client go."""
+    """Sent while the body is read; Starlette's own would also read it, to notice a disconnect."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         await self.stream_response(send)
@@ -39,7 +39,7 @@ class DuplexResponse(StreamingResponse):
 async def publish_stream(
     request: Request, topic: str, publisher: Publisher, settings: GatewaySettings
 ) -> Response:
-    """What is wrong with the request as a whole is raised at once."""
+    """Errors in the request as a whole are raised at once."""
     stream = _Stream(topic, publisher, acks_of(request), common_headers(request), settings)
     await publisher.topic(topic)
     return DuplexResponse(stream.run(request), media_type=NDJSON)
@@ -68,7 +68,7 @@ class _Stream:
             while pending is not None:
                 lines = [await self._line(pending)]
                 pending = None
-                # Reports that are there by now go out with it.
+                # Include reports that are ready.
                 while pending is None and not self._pending.empty():
                     pending = self._pending.get_nowait()
                     if pending is None:
@@ -116,7 +116,7 @@ class _Stream:
             return error
 
     async def _lines(self, request: Request) -> AsyncIterator[bytes]:
-        """Of a line that is too long, as much as shows that it is."""
+        """Truncates overlong lines, just enough to show that they are too long."""
         rest = b""
         async for chunk in request.stream():
             *whole, rest = (rest + chunk).split(b"\n")

@@ -1,8 +1,8 @@
 """Records: publish them, and read a partition.
 
 POST /topics/{topic}/records                       by the content type of the body:
-    application/json that is an array              a batch, one report for each record in order
-    application/x-ndjson                           a stream, one report a line as it is acknowledged
+    application/json that is an array              a batch, one report per record in order
+    application/x-ndjson                           a stream, one report line per acknowledged record
     application/cloudevents(-batch)+json, ce-*     CloudEvents
     anything else                                  one record, whose value is the body
 GET  /topics/{topic}/partitions/{partition}/records?offset=|time=&max=&wait=

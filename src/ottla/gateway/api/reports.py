@@ -1,4 +1,4 @@
-"""What became of records that were published."""
+"""Reports on published records."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ottla.gateway.problems import problem_of
 
 
 def report(topic: str, outcome: Published | Exception) -> dict[str, Any]:
-    """Where it is, or the problem."""
+    """The record's position, or the problem."""
     if isinstance(outcome, Exception):
         return problem_of(outcome).body()
     return {
@@ -26,7 +26,7 @@ def encode_report(topic: str, outcome: Published | Exception) -> bytes:
 
 
 def encode_reports(topic: str, outcomes: Sequence[Published | Exception]) -> bytes:
-    """`{"records": [...]}`, written by hand where nothing failed, as batches are large."""
+    """`{"records": [...]}`, written by hand if nothing failed, because batches are large."""
     begin = f'{{"topic":{json.dumps(topic)},"partition":'
     reports = [
         f'{begin}{outcome[0]},"offset":{outcome[1]},"timestamp":{outcome[2]}}}'

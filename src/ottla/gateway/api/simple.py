@@ -1,4 +1,4 @@
-"""What small services expect: one call, one JSON object."""
+"""The API that small services expect: one call, one JSON object."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from ottla.gateway.services import Services
 
 def routes(services: Services) -> Sequence[BaseRoute]:
     async def publish(request: Request) -> Response:
-        """`{topic, message, key?}`; answers when it is acknowledged."""
+        """`{topic, message, key?}`; answers once the record is acknowledged."""
         body = await read_object(request)
         topic, key = _topic_and_key(body)
         known = await services.publisher.topic(topic)
@@ -39,7 +39,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
 
 
 def _topic_and_key(body: dict[str, Any]) -> tuple[str, str | None]:
-    """Invalid for what else is there, or is missing."""
+    """Raises Invalid for unknown or missing members."""
     fields = Fields(body)
     topic = fields.text("topic")
     key = None if body.get("key") is None else fields.text("key")

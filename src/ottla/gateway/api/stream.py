@@ -1,11 +1,11 @@
 """`GET /topics/{topic}/stream`: records as server-sent events, as they are written.
 
-Without a group each stream sees every record, from where it says. The id of an event is the next
-offset of every partition, so a stream that is taken up with its Last-Event-ID misses nothing and
-repeats nothing, at any gateway. A gap that retention left is an event `gap`.
+Without a group each stream sees every record from its start position. An event's id is the next
+offset of every partition, so a stream resumed with its Last-Event-ID misses and repeats nothing, at
+any gateway. A gap left by retention is a `gap` event.
 
-With a group the streams of the group divide the records, as its other consumers do: each event
-carries a delivery, which is acknowledged by `POST /ack`, or as soon as it is sent (`ack=auto`).
+With a group, its streams and other consumers divide the records: each event carries a delivery,
+acknowledged by `POST /ack`, or as soon as it is sent (`ack=auto`).
 """
 
 import asyncio
@@ -35,12 +35,12 @@ HEARTBEAT_S: Final = 15.0
 HEARTBEAT_S_MAX: Final = 300.0
 SEND_TIMEOUT_S: Final = 60.0  # For a reader that takes nothing.
 RETRY_MS: Final = 1_000
-DELIVERIES_MAX: Final = 10  # Of a group, at a time.
+DELIVERIES_MAX: Final = 10  # Received from a group at a time.
 
 _HEADERS: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),  # A proxy would hold events back.
+    (b"x-accel-buffering", b"no"),  # Otherwise a proxy would buffer events.
 )
 _HEARTBEAT: Final = b":\n\n"
 
@@ -57,7 +57,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
 
 
 class EventStream(Response):
-    """A response that is written until its reader goes, or the gateway stops."""
+    """A response that is written until its reader disconnects or the gateway stops."""
 
     def __init__(self) -> None:
         self.status_code = 200
@@ -66,13 +66,13 @@ class EventStream(Response):
         self._send: Send | None = None
 
     async def write(self, data: bytes) -> None:
-        """TimeoutError for a reader that takes nothing."""
+        """Raises TimeoutError if the reader takes nothing."""
         assert self._send is not None
         async with asyncio.timeout(SEND_TIMEOUT_S):
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def run(self, receive: Receive, send: Send, on_gone: Callable[[], object]) -> None:
-        """Send the head and then events, with `on_gone` called when the reader goes."""
+        """Send the head, then events; call `on_gone` when the reader disconnects."""
         self._send = send
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
         watching = asyncio.ensure_future(self._watch(receive, on_gone))
@@ -100,7 +100,7 @@ class EventStream(Response):
 
 
 class _RecordStream(EventStream):
-    """Every record, for a reader that knows where it stands."""
+    """Every record, for a reader that tracks its own position."""
 
     def __init__(self, services: Services, request: Request) -> None:
         super().__init__()
@@ -131,12 +131,12 @@ class _RecordStream(EventStream):
     async def events(self) -> None:
         follower = self._follower
         seen = dict(follower.positions)
-        # An id without data is not shown, but it is where a reader is taken up.
+        # An id without data is not shown, but a reader can resume from it.
         await self.write(b"retry: %d\n%s\n" % (RETRY_MS, _id(seen)))
         while not self._is_gone:
             found = await follower.read(self._heartbeat_s)
             parts = [_event(self._topic, item, seen) for item in found]
-            if seen != follower.positions:  # Records that the filter left out.
+            if seen != follower.positions:  # The filter dropped records.
                 seen = dict(follower.positions)
                 parts.append(_id(seen) + b"\n")
             if not self._is_gone:
@@ -144,7 +144,7 @@ class _RecordStream(EventStream):
 
 
 class _DeliveryStream(EventStream):
-    """Records of a share group, of which this reader is one consumer."""
+    """Records from a share group, with this reader as one of its consumers."""
 
     def __init__(self, services: Services, request: Request) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class _DeliveryStream(EventStream):
 
 
 def _event(topic: str, item: Item | Gap, seen: dict[int, int]) -> bytes:
-    """One event, with its id; `seen` moves behind it."""
+    """One event with its id; advances `seen` past it."""
     if isinstance(item, Gap):
         seen[item.partition] = item.next_offset
         data = {"partition": item.partition, "from": item.first, "to": item.next_offset}

@@ -1,4 +1,4 @@
-"""`/subscriptions`: webhooks, by which records are sent to a URL."""
+"""`/subscriptions`: webhooks, which send records to a URL."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     async def create(request: Request) -> Response:
         created = await webhooks.create(await read_object(request))
         location = {"Location": f"/subscriptions/{created.id}"}
-        # The only time that the secret is told.
+        # The secret is shown only here.
         shown: dict[str, Any] = created.shown() | {"secret": created.secret}
         return JSONResponse(shown, status_code=201, headers=location)
 

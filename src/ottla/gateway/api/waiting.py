@@ -1,7 +1,7 @@
-"""Receiving for a client that may go: nothing that was taken for it is lost.
+"""Receiving for a client that may disconnect, without losing what was received for it.
 
-While a request waits its connection is watched. A client that goes ends the wait, and what was
-taken for it goes back; so does what could not be sent because the client had gone by then.
+The connection is watched while a request waits. A disconnect ends the wait, and what was received
+goes back; so does what could not be sent because the client had disconnected by then.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from ottla.gateway.core.queues import Delivery, Queues
 
 T = TypeVar("T")
 
-CLIENT_CLOSED_REQUEST = 499  # Nobody is there to read it; for the log.
+CLIENT_CLOSED_REQUEST = 499  # Seen only in the log.
 
 
 class ClientGone(Exception):
-    """The client closed its connection while it waited."""
+    """The client disconnected while it waited."""
 
 
 class Watch:
-    """Knows whether the client of a request is still there. The body has been read."""
+    """Knows whether a request's client is still connected. The body must have been read."""
 
     def __init__(self, request: Request) -> None:
         self._watching = asyncio.ensure_future(request.receive())
@@ -34,7 +34,7 @@ class Watch:
         return self._watching.done()
 
     async def until_gone(self, work: Awaitable[T]) -> T:
-        """The result of the work; ClientGone, with the work cancelled, if the client goes."""
+        """The work's result; a disconnect cancels the work and raises ClientGone."""
         task = asyncio.current_task()
         assert task is not None
         ended = False
@@ -48,7 +48,7 @@ class Watch:
             return await work
         except asyncio.CancelledError:
             if not self.is_gone or task.uncancel():
-                raise  # Somebody else cancelled it.
+                raise  # Cancelled by someone else.
             raise ClientGone from None
         finally:
             ended = True
@@ -58,7 +58,7 @@ class Watch:
 
 
 class DeliveryResponse(Response):
-    """An answer with deliveries, which go back if there is nobody to send it to."""
+    """An answer with deliveries, which go back if it cannot be sent."""
 
     def __init__(
         self,

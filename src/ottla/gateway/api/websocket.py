@@ -1,7 +1,7 @@
 """`GET /ws`: publish, subscribe, receive and acknowledge over one WebSocket.
 
 Every message is one JSON object with an `op`. The client chooses an `id` for each, text or a
-number; what the gateway sends about it carries the same.
+number; the gateway's replies carry the same id.
 
     publish      topic, value, key, headers, partition, timestamp    -> published
     subscribe    topic, offset or time, filter, credit               -> subscribed, record ..., gap
@@ -11,8 +11,8 @@ number; what the gateway sends about it carries the same.
     ack, nack, extend, reject   delivery or deliveries, delay, lock  -> settled
                                                                      or error, with problem details
 
-A subscription sends as many records as it has credit for, and waits for more: a reader that is slow
-with one of them, or with all, delays nobody else.
+A subscription sends as many records as it has credit for, then waits for more: a reader that is
+slow on one or all subscriptions delays nobody else.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ from ottla.gateway.services import Services
 
 CREDIT: Final = 100
 CREDIT_MAX: Final = 100_000
-SUBSCRIPTIONS_MAX: Final = 100  # Of one connection.
-WORKING_MAX: Final = 200  # Messages without an answer; more are read when one is done.
+SUBSCRIPTIONS_MAX: Final = 100  # Per connection.
+WORKING_MAX: Final = 200  # Messages being handled; no more are read at the limit.
 RECEIVE_MAX: Final = 100
 WAIT_S: Final = 20.0
 
@@ -54,7 +54,7 @@ Message = Mapping[str, Any]
 def routes(services: Services) -> Sequence[BaseRoute]:
     async def websocket(connection: WebSocket) -> None:
         if is_foreign(dict(connection.scope["headers"])):
-            await connection.close(_POLICY_VIOLATION)  # Before it is accepted: 403.
+            await connection.close(_POLICY_VIOLATION)  # Before acceptance: 403.
             return
         await connection.accept()
         await _Session(services, connection).run()
@@ -100,7 +100,7 @@ class _Session:
         }
 
     async def run(self) -> None:
-        """Until the client goes, or the gateway stops."""
+        """Returns when the client disconnects or the gateway stops."""
         reading = asyncio.ensure_future(self._read())
         stopping = asyncio.ensure_future(self._services.stopping.wait())
         try:
@@ -116,7 +116,7 @@ class _Session:
         for task in subscriptions:
             task.cancel()
         await asyncio.gather(reading, stopping, *subscriptions, return_exceptions=True)
-        if is_stopping and self._working:  # What was taken is answered.
+        if is_stopping and self._working:  # Accepted messages are answered.
             await asyncio.wait(self._working, timeout=self._services.settings.drain_s / 2)
         for task in self._working:
             task.cancel()
@@ -130,7 +130,7 @@ class _Session:
                 text = await self._connection.receive_text()
             except WebSocketDisconnect:
                 return
-            except KeyError:  # Bytes, where text is expected.
+            except KeyError:  # Bytes instead of text.
                 await self._connection.close(_INVALID_DATA)
                 return
             await self._room.acquire()
@@ -163,7 +163,7 @@ class _Session:
         return await self._send(encode({"op": op, "id": number, **fields}).decode())
 
     async def _send(self, text: str) -> bool:
-        """False if the client is gone, which ends the session where its messages are read."""
+        """False if the client is gone; the reading side then ends the session."""
         async with self._sending:
             try:
                 await self._connection.send_text(text)

@@ -1,4 +1,4 @@
-"""How a gateway reaches its cluster, and as whom."""
+"""How a gateway connects to its cluster, and as which user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,24 +10,24 @@ from ottla.client.wire.librdkafka_settings import security_of
 
 CLIENT_ID: Final = "ottla-gateway"
 
-_MECHANISM: Final = "SCRAM-SHA-512"  # Unless the gateway itself logs in with another.
+_MECHANISM: Final = "SCRAM-SHA-512"  # Unless the gateway itself logs in with another mechanism.
 _WITH_LOGIN: Final = {"plaintext": "sasl_plaintext", "ssl": "sasl_ssl"}
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     bootstrap_servers: str
-    # How to connect and log in, as librdkafka spells it.
+    # Connection and login settings, as librdkafka spells them.
     login: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def user(self) -> str | None:
-        """None for one without a password."""
+        """None without a password login."""
         name = self.login.get("sasl.username")
         return None if name is None else str(name)
 
     def as_user(self, name: str, password: str) -> Self:
-        """The same way to the cluster, with the login of a user of the brokers."""
+        """The same cluster access with a broker user's login."""
         protocol = str(self.login.get("security.protocol", "plaintext")).lower()
         mechanism = self.login.get("sasl.mechanism") or self.login.get("sasl.mechanisms")
         login = {
@@ -56,5 +56,5 @@ class Access:
         )
 
     def client_settings(self) -> dict[str, Any]:
-        """For librdkafka."""
+        """Settings for librdkafka."""
         return {"bootstrap.servers": self.bootstrap_servers, **self.login}

@@ -1,9 +1,8 @@
-"""Which network addresses the gateway may call for someone else.
+"""Which network addresses the gateway may call on someone's behalf.
 
-A webhook's URL is chosen by whoever may create subscriptions, and the gateway often stands where
-more can be reached than from outside: refused is everything that is not on the public internet,
-unless the operator allows its network. The addresses that are checked here are the ones that are
-connected to; a name is resolved once for both.
+A webhook's URL is chosen by whoever may create subscriptions, and the gateway can often reach more
+than an outsider can: everything outside the public internet is refused, unless the operator allows
+its network. The addresses checked here are the ones connected to; a name is resolved once for both.
 """
 
 import ipaddress
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# IPv6 networks whose addresses carry an IPv4 address that a translator connects to.
+# IPv6 networks whose addresses embed an IPv4 address that a translator connects to.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
@@ -20,7 +19,7 @@ _SITE_LOCAL = ipaddress.IPv6Network("fec0::/10")
 
 
 def may_call(text: str, allowed: Sequence[Network] = ()) -> bool:
-    """Whether a connection may be made to the address; never for what is no address."""
+    """Whether a connection to the address is allowed; False if it is not an address."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -34,12 +33,12 @@ def may_call(text: str, allowed: Sequence[Network] = ()) -> bool:
 
 
 def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """`10.0.0.0/8`, or one address; ValueError for anything else."""
+    """`10.0.0.0/8`, or one address. Raises ValueError for anything else."""
     return tuple(ipaddress.ip_network(text.strip(), strict=False) for text in texts)
 
 
 def _embedded(address: Address) -> Address:
-    """The IPv4 address that a connection to an IPv6 address ends at, if it is one of those."""
+    """The IPv4 address that a connection to the IPv6 address ends at, if it embeds one."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -1,6 +1,6 @@
-"""Topics, configurations and the cluster itself: what administrators look at and change.
+"""Topics, configurations and the cluster itself: what administrators view and change.
 
-A refusal of the cluster is a BrokerError with its error code; what may pass is tried again.
+A cluster's refusal is a BrokerError with its error code; transient errors are retried.
 """
 
 import enum
@@ -37,13 +37,13 @@ from ottla.protocol.times import milliseconds
 
 T = TypeVar("T")
 
-TO_THE_END: Final = -1  # The offset that stands for all records, when they are deleted.
+TO_THE_END: Final = -1  # In deletions of records, the offset that means all of them.
 
 _TIMEOUT: Final = milliseconds(30_000)
 
 
 class ResourceType(enum.IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """Numbers as in DescribeConfigs."""
 
     TOPIC = 2
     BROKER = 4
@@ -90,7 +90,7 @@ class Span(NamedTuple):
 
 class Config(NamedTuple):
     name: str
-    value: str | None  # None for one that is secret.
+    value: str | None  # None for a secret.
     source: str
     is_default: bool
     is_read_only: bool
@@ -133,7 +133,7 @@ class Administration:
     # Topics.
 
     async def topics(self) -> list[TopicDescription]:
-        """All of them, by name."""
+        """All topics by name."""
         response = await self._ask(metadata_request(None))
         found = [_topic(each) for each in response.topics if each.error_code is ErrorCode.none]
         return sorted(found, key=lambda topic: topic.name)
@@ -145,11 +145,11 @@ class Administration:
             _expect(found.error_code, f"topic {name}")
             return _topic(found)
 
-        # Not there is an answer, though a client that produces would ask again.
+        # A missing topic is a result here, although a producing client would ask again.
         return await self._unless_absent(ask)
 
     async def offsets(self, topic: TopicDescription) -> dict[int, Span]:
-        """Where the log of each partition begins and ends."""
+        """The log start and end offset of each partition."""
         topic_partitions = [TopicPartition(topic.name, each.id) for each in topic.partitions]
         starts = await list_offsets(self._cluster, dict.fromkeys(topic_partitions, EARLIEST))
         ends = await list_offsets(self._cluster, dict.fromkeys(topic_partitions, LATEST))
@@ -189,7 +189,7 @@ class Administration:
         await self._change(request, lambda response: response.results, f"topic {name}")
 
     async def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
-        """Those before the offset, by partition; the new log start offsets."""
+        """Delete the records before each partition's offset; returns the new log start offsets."""
         starts: dict[int, int] = {}
 
         async def delete_what_is_left() -> None:
@@ -232,7 +232,7 @@ class Administration:
     async def alter_configs(
         self, kind: ResourceType, name: str, values: Mapping[str, str | None]
     ) -> None:
-        """None takes a value away, so that the default holds."""
+        """None removes a value, so that the default applies."""
         resource = AlterConfigsResource(
             resource_type=i8(kind),
             resource_name=name,
@@ -278,7 +278,7 @@ class Administration:
         self._cluster.forget_metadata()
 
     async def _unless_absent(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """UNKNOWN_TOPIC_OR_PARTITION is retriable for producers; here it is an answer."""
+        """UNKNOWN_TOPIC_OR_PARTITION is retriable for producers, but a result here."""
 
         async def once() -> T | BrokerError:
             try:

@@ -1,7 +1,7 @@
-"""A small table that all gateways of a cluster share: a compacted topic of one partition.
+"""A small table shared by all gateways of a cluster: a compacted topic with one partition.
 
-Each gateway has a copy, which it brings up to date before it decides something by it. The last
-write of a key wins, so a write that is repeated changes nothing.
+Each gateway has a copy, which it refreshes before decisions that depend on it. The last write of a
+key wins, so repeating a write changes nothing.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ class CompactedTable:
         return iter(list(self._values.items()))
 
     async def refresh(self, age_s_max: float = 0.0) -> None:
-        """Have everything that was written before this call, or `age_s_max` before it."""
+        """Include everything written before this call, or up to `age_s_max` before it."""
         asked_at = time.monotonic()
         if self._next_offset is not None and asked_at - self._read_at < age_s_max:
             return
         async with self._reading:
             if self._next_offset is not None and self._read_at >= asked_at:
-                return  # Another caller's turn began after this call.
+                return  # Another caller's refresh started after this call.
             begun_at = time.monotonic()
             await self._read_to_end()
             self._read_at = begun_at
 
     async def put(self, key: str, value: bytes | None) -> None:
-        """Written when it returns, and in this copy; None removes the key."""
+        """Returns once the value is written and in this copy; None removes the key."""
         await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
         record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
         await write(self._cluster, self._topic_partition, [record])
@@ -70,7 +70,7 @@ class CompactedTable:
         while self._next_offset < end_offset:
             before = self._next_offset
             await self._cluster.retry(self._read_some)
-            if self._next_offset == before:  # Nothing is left there.
+            if self._next_offset == before:  # Nothing is left to read.
                 self._next_offset = end_offset
 
     async def _read_some(self) -> None:

@@ -1,7 +1,7 @@
-"""Consumers that a client makes, polls and deletes by name, one librdkafka consumer for each.
+"""Consumers that a client creates, polls and deletes by name, one librdkafka consumer each.
 
-They live in this gateway alone. One that nobody asks for anything is closed after a while. Calls
-that may wait run in threads; those of one instance come one after the other.
+They exist in this gateway only. An idle one is closed after a while. Calls that may wait run in
+threads; calls on the same instance are serialized.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Polled(NamedTuple):
 class Instance:
     consumer: Consumer
     format: str
-    timeout_ms: int  # How long a poll waits, unless it says otherwise.
+    timeout_ms: int  # Default wait of a poll.
     topics: list[str] = field(default_factory=list)  # Subscribed.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_at: float = field(default_factory=time.monotonic)
@@ -108,7 +108,7 @@ class ConsumerInstances:
 
 
 def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> list[Polled]:
-    """What is there, as soon as something is; KafkaException for an error that stays."""
+    """What is available, as soon as something is. Raises KafkaException for errors that persist."""
     found: list[Polled] = []
     deadline = time.monotonic() + timeout_ms / 1000
     size = 0
@@ -120,7 +120,7 @@ def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> list[Polled]:
                 break
             continue
         if message.error() is not None:
-            continue  # Passes, or shows again.
+            continue  # Transient, or shows up again.
         found.append(_polled(message))
         size += len(message.value() or b"") + len(message.key() or b"")
     return found

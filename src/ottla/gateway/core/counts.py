@@ -1,6 +1,6 @@
-"""What a gateway counts: plain numbers, made into metrics when somebody asks.
+"""A gateway's counters: plain numbers, turned into metrics on request.
 
-Labels are bounded: routes as they are declared, statuses, and words of our own.
+Labels are bounded: declared routes, statuses, and a fixed vocabulary.
 """
 
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 class Durations:
-    """How often something took how long, by powers of two of a nanosecond."""
+    """A histogram of durations, by powers of two of a nanosecond."""
 
     __slots__ = ("counts", "total_ns")
 
@@ -23,7 +23,7 @@ class Durations:
 
 
 class RouteCounts:
-    """Of requests to one route, by one method."""
+    """Counters of one route and method."""
 
     __slots__ = ("durations", "in_flight", "statuses")
 
@@ -44,14 +44,14 @@ class RouteCounts:
 
 @dataclass(slots=True)
 class Counts:
-    """Of a gateway, whoever its users are."""
+    """Counters of a gateway, across all users."""
 
     routes: dict[tuple[str, str], RouteCounts] = field(default_factory=dict)  # By path and method.
     published: int = 0
-    unpublished: int = 0  # Failed, or not known whether they were written.
+    unpublished: int = 0  # Failed, or unknown whether written.
     received: int = 0
-    settled: Counter[str] = field(default_factory=Counter)  # By what was said of them.
-    webhook_calls: Counter[str] = field(default_factory=Counter)  # By their outcome.
+    settled: Counter[str] = field(default_factory=Counter)  # By verdict.
+    webhook_calls: Counter[str] = field(default_factory=Counter)  # By outcome.
     websockets: int = 0  # Open.
     logins_refused: int = 0
 

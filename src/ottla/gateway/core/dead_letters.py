@@ -1,9 +1,9 @@
-"""Dead letters: the records that share groups gave up, to look at and to send again.
+"""Dead letters: records that share groups gave up on, to inspect and to redrive.
 
-A letter is sent again by a copy to the topic and partition that it came from. A log loses records
-only at its start, so a single letter that was sent again stays and is noted in a table that the
-gateways share; when all are sent again, the dead-letter topic is emptied as far as they went.
-Whoever dies in between may have sent a letter twice, but never loses one.
+A letter is redriven by copying it to its original topic and partition. A log loses records only at
+its start, so a single redriven letter stays and is marked in a table that the gateways share; when
+all are redriven, the dead-letter topic is deleted up to where they went. A crash in between may
+redrive a letter twice, but never loses one.
 """
 
 import json
@@ -31,7 +31,7 @@ TOPIC_CONFIG: Final = "errors.deadletterqueue.topic.name"
 _HEADER_PREFIX: Final = "__dlq.errors."
 _BATCH_MAX: Final = 500
 _READ_BYTES: Final = 1 << 20
-_DELIVER_AT: Final = "ottla-deliver-at"  # It has been delivered; again is now.
+_DELIVER_AT: Final = "ottla-deliver-at"  # Dropped when redriven: the record is due now.
 
 
 class Origin(NamedTuple):
@@ -44,10 +44,10 @@ class Origin(NamedTuple):
 
 
 class Letter(NamedTuple):
-    partition: int  # Of the dead-letter topic, as the offset.
+    partition: int  # In the dead-letter topic, like the offset.
     record: Record
-    origin: Origin | None  # None: a record that no share group has put there.
-    redriven_ms: int | None  # When it was last sent again.
+    origin: Origin | None  # None: not written by a share group.
+    redriven_ms: int | None  # Time of the last redrive.
 
 
 class DeadLetters:
@@ -58,7 +58,7 @@ class DeadLetters:
         self._redriven = CompactedTable(cluster, TABLE)
 
     async def topics(self) -> dict[str, int]:
-        """The dead-letter topics that exist, and how many records each has."""
+        """Existing dead-letter topics with their record counts."""
         existing = {topic.name: topic for topic in await self._administration.topics()}
         names = {name for name in existing if name.startswith(PREFIX)}
         for group in await self._groups.all(SHARE):
@@ -75,7 +75,7 @@ class DeadLetters:
     async def look(
         self, topic: str, *, partition: int | None = None, offset: int = 0, count: int = 100
     ) -> list[Letter]:
-        """The first letters of each partition, or those of one from an offset on."""
+        """The first letters of each partition, or those of one partition from an offset on."""
         await self._redriven.refresh()
         description = await self._administration.topic(topic)
         spans = await self._administration.offsets(description)
@@ -93,7 +93,7 @@ class DeadLetters:
         return found
 
     async def redrive_one(self, topic: str, partition: int, offset: int) -> Letter:
-        """Also one that was sent again before."""
+        """Also redrives a letter that was redriven before."""
         letters = await self.look(topic, partition=partition, offset=offset, count=1)
         if not letters or letters[0].record.offset != offset:
             raise Invalid(f"{topic}-{partition} has no record at offset {offset}")
@@ -107,7 +107,7 @@ class DeadLetters:
         return letter._replace(redriven_ms=now_ms)
 
     async def redrive_all(self, topic: str) -> int:
-        """Every letter that was not sent again yet; how many."""
+        """Redrive every letter not yet redriven; returns how many."""
         await self._redriven.refresh()
         description = await self._administration.topic(topic)
         spans = await self._administration.offsets(description)
@@ -124,7 +124,7 @@ class DeadLetters:
         return sent
 
     async def _redrive(self, topic_partition: TopicPartition, letters: list[Letter]) -> int:
-        """Up to the first record that is no letter: what is deleted is all before an offset."""
+        """Stops at the first record that is not a letter: deletion removes all before an offset."""
         by_origin: dict[TopicPartition, list[Record]] = {}
         done_offset = None
         origins: dict[TopicPartition, Origin] = {}
@@ -161,7 +161,7 @@ class DeadLetters:
         return Record(timestamp=now_ms, key=record.key, value=record.value, headers=headers)
 
     async def _original(self, origin: Origin) -> Record:
-        """Of a letter that only says where its record is."""
+        """The original of a letter that only references its record."""
         topic_partition = TopicPartition(origin.topic, origin.partition)
         async for record in self._records(topic_partition, origin.offset, origin.offset + 1):
             if record.offset == origin.offset:
@@ -221,7 +221,7 @@ def origin_of(headers: Headers) -> Origin | None:
 
 
 def without_marks(headers: Headers) -> Headers:
-    """As they were before the record was given up."""
+    """The headers from before the share group gave up on the record."""
     return tuple(
         header
         for header in headers

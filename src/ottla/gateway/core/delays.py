@@ -1,7 +1,7 @@
-"""Whether brokers deliver the records of a topic later where a publisher says so.
+"""Whether brokers honour the delivery times of a topic's records.
 
-They look at the times in records only where the topic's config says so, and other brokers than
-Ottla's never do. A record that asks for a delay that it would not get is refused.
+They do so only if the topic's config enables it, and brokers other than Ottla's never do. A record
+whose delay would be ignored is refused.
 """
 
 import time
@@ -20,10 +20,10 @@ _REMEMBERED_MAX: Final = 10_000
 class Delays:
     def __init__(self, administration: Administration) -> None:
         self._administration = administration
-        self._enabled: dict[str, float] = {}  # When it was last seen to be so, by topic.
+        self._enabled: dict[str, float] = {}  # Topic -> when it was last seen enabled.
 
     async def validate(self, topic: str) -> None:
-        """NotDelayed; UNSUPPORTED_VERSION from brokers that cannot."""
+        """Raises NotDelayed; UNSUPPORTED_VERSION for brokers without the feature."""
         if time.monotonic() - self._enabled.get(topic, -_AGE_S_MAX) < _AGE_S_MAX:
             return
         found = await self._administration.configs(ResourceType.TOPIC, topic)

@@ -1,14 +1,14 @@
-"""What goes wrong in the gateway itself; what brokers say no to is in `client.wire.errors`.
+"""The gateway's own errors; refusals by brokers are in `client.wire.errors`.
 
-Invalid    what was asked for makes no sense
-TooBusy    a bound is reached; the same may be asked again later
-NotDelayed a topic whose records cannot be delivered later
-KeyReused  an Idempotency-Key that came with another request before
+Invalid    the request makes no sense
+TooBusy    a limit is reached; the same request may succeed later
+NotDelayed the topic's records cannot be delivered later
+KeyReused  the Idempotency-Key came with another request before
 """
 
 
 class CoreError(Exception):
-    """The message says what and what to do."""
+    """The message says what is wrong and what to do."""
 
 
 class Invalid(CoreError):

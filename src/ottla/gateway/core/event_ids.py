@@ -1,7 +1,7 @@
-"""Where a reader of a topic stands, as text: `0:17,2:4` is the next offset of each partition.
+"""A reader's position in a topic, as text: `0:17,2:4` is the next offset of each partition.
 
 This is the id of a server-sent event, which a browser sends back as Last-Event-ID when it
-reconnects. A partition that is not named is read from its beginning: the topic got it later.
+reconnects. A partition that is not named is read from its beginning: it was added later.
 """
 
 import re
@@ -16,7 +16,7 @@ def format_event_id(positions: Mapping[int, int]) -> str:
 
 
 def parse_event_id(text: str) -> dict[int, int]:
-    """ValueError if it is none."""
+    """Raises ValueError for anything else."""
     if len(text) > LENGTH_MAX or not _ID.fullmatch(text):
         raise ValueError("a position in a topic reads 0:17,2:4: partition, colon, next offset")
     pairs = (item.split(":") for item in text.split(","))

@@ -1,7 +1,7 @@
-"""Which records a reader wants: by partition, by key, by header.
+"""Record filters: by partition, by key, by header.
 
-A filter that names nothing matches everything. Values of one kind are alternatives; kinds are
-combined: a record matches if its partition, its key and each named header do.
+An empty filter matches everything. Values of one kind are alternatives; kinds are combined: a
+record matches if its partition, its key and each named header do.
 """
 
 from collections.abc import Collection, Mapping
@@ -28,11 +28,11 @@ class Filter(NamedTuple):
         )
 
     def wanted(self, partitions: Collection[int]) -> list[int]:
-        """Those of a topic's partitions that may hold a record that matches."""
+        """The topic's partitions that may hold a matching record."""
         return sorted(p for p in partitions if not self.partitions or p in self.partitions)
 
     def as_json(self) -> dict[str, object]:
-        """What `parse_filter` reads; only what the filter names."""
+        """The form that `parse_filter` reads, without unset parts."""
         found: dict[str, object] = {}
         if self.partitions:
             found["partitions"] = sorted(self.partitions)
@@ -52,7 +52,7 @@ EVERYTHING = Filter()
 def parse_filter(data: object) -> Filter:
     """From JSON: `{"partitions": [0], "keys": ["a"], "headers": {"ce_type": ["order"]}}`.
 
-    One value may stand without its list. ValueError says what is wrong.
+    A single value needs no list. Raises ValueError with the reason.
     """
     if data is None:
         return EVERYTHING

@@ -1,7 +1,7 @@
-"""Groups of consumers of every kind, and how far each is behind: in records and in seconds.
+"""Consumer groups of every kind, and their lag in records and in seconds.
 
-The lag in seconds is the age of the oldest record that is not done. It needs a look at that record,
-so it is found for one group at a time, with a bound on how many partitions are looked at at once.
+The lag in seconds is the age of the oldest unprocessed record. Reading that record costs a fetch,
+so it is computed for one group at a time, for a bounded number of partitions at once.
 """
 
 import asyncio
@@ -54,16 +54,16 @@ class Member(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Of a group in one partition."""
+    """A group's progress in one partition."""
 
-    offset: int  # Everything before it is done.
+    offset: int  # Everything before it is processed.
     end_offset: int
-    lag: int  # Records that are not done.
-    lag_ms: int | None  # Age of the oldest of them; 0 without a lag, None if nobody can tell.
-    note: str | None = None  # What an operator should know, such as dead letters that wait.
+    lag: int  # Records left to process.
+    lag_ms: int | None  # Age of the oldest of them; 0 without a lag, None if unknown.
+    note: str | None = None  # A hint for operators, such as waiting dead letters.
 
 
-Reached = tuple[int, int | None, str | None]  # Offset, lag if the cluster tells it, note.
+Reached = tuple[int, int | None, str | None]  # Offset, lag if the cluster reports it, note.
 
 
 class GroupDescription(NamedTuple):
@@ -98,7 +98,7 @@ class Groups:
         return sorted(each for each in groups if kind in (None, each.type))
 
     async def describe(self, group_id: str) -> GroupDescription:
-        """GROUP_ID_NOT_FOUND if there is none of that name."""
+        """Raises GROUP_ID_NOT_FOUND if there is no such group."""
         group = next((each for each in await self.all() if each.id == group_id), None)
         if group is None:
             raise BrokerError(ErrorCode.group_id_not_found, f"group {group_id}")
@@ -129,7 +129,7 @@ class Groups:
         )
 
     async def _classic_members(self, group_id: str) -> tuple[Member, ...]:
-        """What they are assigned is known only to themselves."""
+        """Only the members themselves know their assignments."""
         request = DescribeGroupsRequest(
             groups=(GroupId(group_id),), include_authorized_operations=False
         )
@@ -183,7 +183,7 @@ class Groups:
         }
 
     async def _share_offsets(self, group_id: str) -> dict[TopicPartition, Reached]:
-        """With the lag that the leaders tell, which counts records that are done out of order."""
+        """With the lag that leaders report, which accounts for records processed out of order."""
         asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group_id), topics=None)
         request = DescribeShareGroupOffsetsRequest(groups=(asked,))
         found = await self._described(group_id, request)
@@ -225,7 +225,7 @@ class Groups:
         return dict(zip(topic_partitions, found, strict=True))
 
     async def _age_ms(self, topic_partition: TopicPartition, offset: int, lag: int) -> int | None:
-        """Of the first record from the offset on; None if it cannot be read."""
+        """Age of the first record from the offset on; None if it cannot be read."""
         if lag <= 0:
             return 0
         async with self._looks:

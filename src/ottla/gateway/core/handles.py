@@ -1,10 +1,10 @@
-"""Delivery handles: what a consumer shows to settle a delivery, at any gateway of the cluster.
+"""Delivery handles: what a consumer presents to settle a delivery, at any gateway of the cluster.
 
-A handle names the delivery and is signed, so a gateway keeps nothing about it. Whether the lock
-still holds is for the broker to say: a handle stays the same when its lock is extended.
+A handle names the delivery and is signed, so a gateway stores nothing about it. The broker decides
+whether the lock still holds: a handle stays the same when its lock is extended.
 
     version, expiry (s), partition, offset, delivery count     one delivery
-    topic id, sizes of the names, member id, group, topic      the same for many
+    topic id, sizes of the names, member id, group, topic      shared by many
     signature
 """
 
@@ -27,12 +27,12 @@ _DELIVERY = struct.Struct(">BIiqh")
 _QUEUE = struct.Struct(">16sBBB")
 _CONTENT_BYTES_MIN = _DELIVERY.size + _QUEUE.size
 _TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_FROM_URL_SAFE = bytes.maketrans(b"-_+/", b"+/__")  # What is not url-safe is no base64 either.
+_FROM_URL_SAFE = bytes.maketrans(b"-_+/", b"+/__")  # What is not url-safe is not base64 either.
 _NO_HANDLE = "not a delivery handle of this cluster"
 
 
 class InvalidHandle(ValueError):
-    """Not a handle that this cluster gave out, or one that is too old."""
+    """Not issued by this cluster, or expired."""
 
 
 class Handle(NamedTuple):
@@ -43,11 +43,11 @@ class Handle(NamedTuple):
     group: str
     delivery_count: int
     member_id: str
-    expires_s: int  # After this no lock of the delivery can hold.
+    expires_s: int  # No lock of the delivery can hold after this.
 
 
 class Signer:
-    """Signs with the first secret; what any of them signed is good."""
+    """Signs with the first secret; accepts signatures by any of them."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets = tuple(secrets)
@@ -74,13 +74,13 @@ class Signer:
     def seal_delivery(
         self, queue: bytes, partition: int, offset: int, count: int, expires_s: int
     ) -> str:
-        """As `seal`; `queue` is what many have in common (`pack_queue`)."""
+        """Like `seal`; `queue` is the part that many handles share (`pack_queue`)."""
         content = _DELIVERY.pack(VERSION, expires_s, partition, offset, count) + queue
         sealed = binascii.b2a_base64(content + self.sign(content), newline=False)
         return sealed.translate(_TO_URL_SAFE).rstrip(b"=").decode("ascii")
 
     def open(self, text: str, now_s: float) -> Handle:
-        """InvalidHandle for what no gateway of this cluster signed."""
+        """Raises InvalidHandle unless a gateway of this cluster signed it."""
         sealed = _decode(text)
         content, signature = sealed[:-SIGNATURE_BYTES], sealed[-SIGNATURE_BYTES:]
         if len(content) < _CONTENT_BYTES_MIN or not self.verify(content, signature):
@@ -95,7 +95,7 @@ class Signer:
 
 
 def _signature(secret: bytes, content: bytes) -> bytes:
-    """BLAKE2b with a key, which is a MAC, at a third of the cost of HMAC-SHA256 in Python."""
+    """Keyed BLAKE2b, which is a MAC, at a third of the cost of HMAC-SHA256 in Python."""
     return blake2b(content, key=secret, digest_size=SIGNATURE_BYTES).digest()
 
 

@@ -1,18 +1,18 @@
-"""Requests that are answered once: a repeated Idempotency-Key gets the first answer.
+"""Idempotent requests: a repeated Idempotency-Key gets the first answer.
 
-The records of a request and its key are written in one transaction, so there is never the one
-without the other, whoever dies in between. Keys are spread over SHARDS; each shard has a partition
-of the topic KEYS and a transactional id. A gateway that takes a shard (InitProducerId) fences the
-one that had it, and what that one left open is ended by then. So whoever has a shard and has read
-its partition to the end knows every key in it, and stays right until it is fenced itself, which the
-next transaction tells.
+A request's records and its key are written in one transaction, so neither exists without the other,
+whoever crashes in between. Keys are spread over SHARDS; each shard has a partition of the topic
+KEYS and a transactional id. A gateway that takes a shard (InitProducerId) fences the previous
+owner, whose open transaction is ended by then. So an owner that has read its partition to the end
+knows every key in it, and stays right until it is fenced itself, which its next transaction
+reveals.
 
     taken -> key known     the answer of the first request
           -> key unknown   add partitions, write the records, write key and offsets, commit
           -> fenced        take it again, after a pause
 
-Promises: within the window, records of one key are committed once and all or none of them, through
-any number of gateways. A reader of uncommitted records may see those of tries that were aborted.
+Guarantee: within the window, the records of one key are committed once, all or none, through any
+number of gateways. Readers of uncommitted records may see those of aborted attempts.
 """
 
 import asyncio
@@ -74,14 +74,14 @@ class _Shard:
         self.transactional_id = f"{keys}-{index}"
         self.lock = asyncio.Lock()
         self.producer: Producer | None = None  # None: not taken, or fenced.
-        self.sequences: dict[TopicPartition, int] = {}  # Of the producer's next batch.
-        self.entries: dict[bytes, _Entry] = {}  # By hash, the oldest first.
-        self.next_offset: int | None = None  # Of the partition, behind what is in `entries`.
+        self.sequences: dict[TopicPartition, int] = {}  # Sequence of the producer's next batch.
+        self.entries: dict[bytes, _Entry] = {}  # By hash, oldest first.
+        self.next_offset: int | None = None  # In the shard's partition, after `entries`.
 
 
 class Idempotency:
     def __init__(self, cluster: Cluster, window_s: int, keys: str = KEYS) -> None:
-        """`keys` is the topic that they are written to."""
+        """`keys` is the topic for keys."""
         self._cluster = cluster
         self._window_ms = window_s * 1000
         self._keys = keys
@@ -90,9 +90,9 @@ class Idempotency:
     async def publish(
         self, key: str, fingerprint: str, topic: str, known: Topic, records: Sequence[NewRecord]
     ) -> list[Published]:
-        """Where the records are, of this request or of the first with the key.
+        """The positions of the records, of this request or of the first with the key.
 
-        KeyReused if that had another fingerprint.
+        Raises KeyReused if that one had another fingerprint.
         """
         digest = hashlib.sha256(f"{topic}\0{key}".encode()).digest()
         shard = self._shards[digest[0] % SHARDS]
@@ -104,7 +104,7 @@ class Idempotency:
                     shard.producer = None
                     if error.code not in _FENCED:
                         raise
-                except BaseException:  # Whether it was committed is looked up by the next.
+                except BaseException:  # The next request finds out whether it was committed.
                     shard.producer = None
                     raise
                 await asyncio.sleep(_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0))
@@ -141,7 +141,7 @@ class Idempotency:
         shard.producer = producer
 
     async def _read(self, shard: _Shard) -> None:
-        """To the end, which nobody moves any more."""
+        """Read to the end, which nobody else can move any more."""
         topic_partition = shard.topic_partition
         end = (await list_offsets(self._cluster, {topic_partition: LATEST}))[topic_partition] or 0
         if shard.next_offset is None:
@@ -162,7 +162,7 @@ class Idempotency:
                 shard.next_offset,
                 Isolation.READ_COMMITTED,
             )
-        except OffsetOutOfRange:  # Retention was here.
+        except OffsetOutOfRange:  # Retention deleted the offset.
             starts = await list_offsets(self._cluster, {shard.topic_partition: EARLIEST})
             return starts[shard.topic_partition] or 0
         scan = scan_batches(found.records, shard.next_offset, _NO_END, found.aborted)
@@ -185,7 +185,7 @@ class Idempotency:
     ) -> _Entry:
         assert shard.producer is not None
         now_ms = _now_ms()
-        by_partition: dict[TopicPartition, list[int]] = {}  # The indexes of its records.
+        by_partition: dict[TopicPartition, list[int]] = {}  # Record indexes by partition.
         spare = random.choice(list(known.leaders))
         for index, record in enumerate(records):
             topic_partition = TopicPartition(topic, _choose(record, len(known.leaders), spare))

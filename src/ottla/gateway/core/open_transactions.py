@@ -1,4 +1,4 @@
-"""Transactions: which transactional ids there are, and what state each is in."""
+"""Transactional ids and the state of each transaction."""
 
 import datetime as dt
 from typing import Any, Final, NamedTuple
@@ -31,7 +31,7 @@ class TransactionDescription(NamedTuple):
     producer_id: int
     producer_epoch: int
     state: str
-    timeout_ms: int | None  # None: it does not time out.
+    timeout_ms: int | None  # None: never times out.
     started_ms: int | None
     partitions: tuple[TopicPartition, ...]
 
@@ -57,7 +57,7 @@ class OpenTransactions:
         return sorted(await self._cluster.retry(ask))
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """TRANSACTIONAL_ID_NOT_FOUND if there is none of that name."""
+        """Raises TRANSACTIONAL_ID_NOT_FOUND if there is none of that name."""
         request = DescribeTransactionsRequest(
             transactional_ids=(TransactionalId(transactional_id),)
         )
@@ -86,7 +86,10 @@ class OpenTransactions:
         )
 
     async def abort(self, transactional_id: str) -> None:
-        """As a new producer of this id would: the old one is fenced. INVALID_TXN_STATE if none."""
+        """Abort as a new producer with this id would, fencing the old one.
+
+        Raises INVALID_TXN_STATE if no transaction is open.
+        """
         if (await self.describe(transactional_id)).state != ONGOING:
             raise BrokerError(
                 ErrorCode.invalid_txn_state, f"{transactional_id} has no open transaction"

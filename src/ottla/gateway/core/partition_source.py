@@ -1,7 +1,7 @@
-"""Committed records of partitions, many to a request.
+"""Committed records of partitions, many partitions per request.
 
-Fetches that wait go over a connection to the broker that nothing else uses, for a broker answers
-the requests of a connection one after the other.
+Waiting fetches have their own connection to each broker, because a broker answers the requests on a
+connection in order.
 """
 
 from collections.abc import Mapping
@@ -28,15 +28,15 @@ from ottla.records.isolation import AbortedTransaction, scan_batches
 PARTITION_BYTES_MAX = 1 << 20
 BYTES_MAX = 8 << 20
 
-_NETWORK_S = 30.0  # Beside the time that a fetch waits for records.
+_NETWORK_S = 30.0  # On top of the fetch's own wait.
 
 
 class PartitionSource:
-    """The `tails.Source` over a cluster."""
+    """Implements `tails.Source` with a cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._waiting: dict[int, Connection] = {}  # By node.
+        self._waiting: dict[int, Connection] = {}  # By node id.
 
     async def leaders(self, topic: str, *, fresh: bool) -> Mapping[int, int]:
         if fresh:

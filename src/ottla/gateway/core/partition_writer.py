@@ -1,15 +1,15 @@
-"""Records of many callers to one partition, written in batches.
+"""Records from many callers to one partition, written in batches.
 
-One batch is on its way at a time, so that what was handed in first is written first, whatever has
-to be sent again. Meanwhile the next batch fills.
+One batch is in flight at a time, so that records are written in the order in which they were
+submitted, whatever has to be retried. Meanwhile the next batch fills.
 
 idle -> filling    the first records; after LINGER_S, or when there is enough for a request
      -> sending    until nothing is left that came meanwhile
      -> idle
 
-With acks=all the batches are those of an idempotent producer: a batch that is sent again is written
-once. If the fate of a batch stays unknown, the writer goes on as another producer, for its next
-sequence number would be a guess.
+With acks=all the batches come from an idempotent producer: a retried batch is written once. If a
+batch's fate stays unknown, the writer continues as another producer, because its next sequence
+number would be a guess.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ from ottla.records.builder import Record, build_batch
 logger = logging.getLogger(__name__)
 
 LINGER_S: Final = 0.002
-BATCH_BYTES_MAX: Final = 1_000_000  # Topics take a little more, unless they say otherwise.
+BATCH_BYTES_MAX: Final = 1_000_000  # Topics accept a little more by default.
 
-_ENOUGH_BYTES: Final = 64 * 1024  # For a request; more only makes the first wait.
+_ENOUGH_BYTES: Final = 64 * 1024  # Worth a request; more would only delay the first record.
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _NOBODY: Final = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-# Refusals of what is in the batch, which may be another caller's fault.
+# Errors caused by the content of the batch, which may come from another caller.
 _CONTENT: Final = {
     ErrorCode.invalid_record,
     ErrorCode.invalid_timestamp,
@@ -64,18 +64,18 @@ Outcomes = Sequence[Published | WireError]
 
 
 class Submission:
-    """Records of one caller, in one batch; `outcomes` has one for each."""
+    """One caller's records, in one batch; `outcomes` has one entry per record."""
 
     __slots__ = ("outcomes", "records", "size")
 
     def __init__(self, records: list[Record], size: int) -> None:
         self.records = records
-        self.size = size  # About as many bytes as they take.
+        self.size = size  # Approximate, in bytes.
         self.outcomes: asyncio.Future[Outcomes] = asyncio.get_running_loop().create_future()
 
 
 class ProducerIdentity:
-    """The producer that new writers write as."""
+    """The producer that new writers use."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -89,7 +89,7 @@ class ProducerIdentity:
             return self._producer
 
     def renew(self, producer: Producer) -> None:
-        """Who asks next gets another than this one."""
+        """The next `get` returns another producer."""
         if self._producer == producer:
             self._producer = None
 
@@ -103,13 +103,13 @@ class PartitionWriter:
         acks: Acks,
         timeout_ms: int,
     ) -> None:
-        """`timeout_ms` is for a batch with all its tries."""
+        """`timeout_ms` bounds a batch including retries."""
         self._cluster = cluster
         self._identity = identity
         self._topic_partition = topic_partition
         self._acks = acks
         self._timeout_ms = timeout_ms
-        self._producer = _NOBODY  # Only with acks=all another one.
+        self._producer = _NOBODY  # Replaced only with acks=all.
         self._sequence = 0  # Of the producer's next record.
         self._waiting: deque[Submission] = deque()
         self._waiting_size = 0
@@ -118,7 +118,7 @@ class PartitionWriter:
 
     @property
     def is_filling(self) -> bool:
-        """A batch is begun that takes more."""
+        """A batch has been started and takes more."""
         return 0 < self._waiting_size < _ENOUGH_BYTES
 
     @property
@@ -149,7 +149,7 @@ class PartitionWriter:
             self._sending = None
 
     async def _send_and_tell(self, submissions: list[Submission]) -> None:
-        """A mistake of ours, or an answer that makes no sense, leaves nobody waiting."""
+        """Callers get an outcome even after a bug of ours or an invalid answer."""
         try:
             await self._send(submissions)
         except Exception as error:
@@ -159,7 +159,7 @@ class PartitionWriter:
                 _finish(submission, [failure] * len(submission.records))
 
     def _take(self) -> list[Submission]:
-        """As many as fit into a batch."""
+        """As many submissions as fit into a batch."""
         taken = [self._waiting.popleft()]
         size = taken[0].size
         while self._waiting and size + self._waiting[0].size <= BATCH_BYTES_MAX:
@@ -229,7 +229,7 @@ def _is_refused_content(outcome: object) -> bool:
 
 
 def _finish(submission: Submission, outcomes: Outcomes) -> None:
-    if not submission.outcomes.done():  # Otherwise nobody waits any more.
+    if not submission.outcomes.done():  # Otherwise nobody waits for it.
         submission.outcomes.set_result(outcomes)
 
 

@@ -1,6 +1,6 @@
-"""Records to the brokers: each to its partition, in batches with those of other callers.
+"""Publishes records: each to its partition, in batches shared by callers.
 
-The queue of what is not acknowledged is bounded in records and bytes; TooBusy where it is full.
+The queue of unacknowledged records is bounded by count and bytes; TooBusy when it is full.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ DELIVER_AT: Final = "ottla-deliver-at"  # Milliseconds since 1970, ASCII decimal
 _CREATION_TRIES: Final = 6
 _CREATION_PAUSE_S: Final = 0.25
 _FULL_PAUSE_S: Final = 0.005
-_RECORD_OVERHEAD_BYTES: Final = 32  # Lengths, deltas and the like.
-_WRITERS_MAX: Final = 10_000  # At more those that are idle are forgotten.
+_RECORD_OVERHEAD_BYTES: Final = 32  # Lengths, deltas and so on.
+_WRITERS_MAX: Final = 10_000  # Above this, idle ones are dropped.
 _NOT_YET: Final = WireError("no report yet")
 
 
@@ -42,22 +42,22 @@ class Publisher:
     def __init__(
         self, settings: GatewaySettings, cluster: Cluster, counts: Counts | None = None
     ) -> None:
-        """The cluster's connections wait for acknowledgements: share it with nobody."""
+        """The cluster's connections wait for acknowledgements: do not share it."""
         self._counts = counts or Counts()
         self._settings = settings
         self._cluster = cluster
         self._identity = ProducerIdentity(cluster)
         self._writers: dict[tuple[TopicPartition, Acks], PartitionWriter] = {}
-        self._current: dict[tuple[str, Acks], int] = {}  # Partitions of records without a key.
+        self._current: dict[tuple[str, Acks], int] = {}  # Partitions of keyless records.
         self.queued_records = 0
         self.queued_bytes = 0
         self._quiet = asyncio.Event()  # Nothing is queued.
         self._quiet.set()
 
     async def topic(self, name: str) -> Topic:
-        """The topic, made if it is missing and the cluster does so.
+        """The topic, created if missing and the cluster auto-creates topics.
 
-        UNKNOWN_TOPIC_OR_PARTITION if there is none then.
+        Raises UNKNOWN_TOPIC_OR_PARTITION if there is still none.
         """
         validate_topic(name)
         for attempt in range(1, _CREATION_TRIES + 1):
@@ -70,13 +70,13 @@ class Publisher:
         raise AssertionError
 
     async def publish(self, topic: str, record: NewRecord, acks: Acks = Acks.ALL) -> Published:
-        """Returns when it is acknowledged. WireError; TooBusy if the queue is full."""
+        """Returns once acknowledged. Raises WireError; TooBusy if the queue is full."""
         return await self._submit(topic, await self.topic(topic), record, acks)
 
     async def publish_patiently(
         self, topic: str, record: NewRecord, acks: Acks = Acks.ALL
     ) -> "asyncio.Future[Published]":
-        """Waits for room in the queue, for those who can be made to wait; then gives its report."""
+        """Wait for room in the queue, then return the record's report."""
         known = await self.topic(topic)
         while True:
             try:
@@ -89,7 +89,7 @@ class Publisher:
     async def publish_all(
         self, topic: str, records: Sequence[NewRecord], acks: Acks = Acks.ALL
     ) -> list[Published | Exception]:
-        """One outcome for each; those that the queue has no room for are TooBusy."""
+        """One outcome per record; TooBusy for those that do not fit into the queue."""
         known = await self.topic(topic)
         now_ms = time.time_ns() // 1_000_000
         submitted: list[tuple[list[int], Submission]] = []
@@ -106,18 +106,18 @@ class Publisher:
                     continue
                 writer.write(submission)
                 submitted.append((chunk, submission))
-        if submitted:  # By `wait`, for a caller who is cancelled does not take them back.
+        if submitted:  # `wait`, because cancelling the caller must not cancel the submissions.
             await asyncio.wait([submission.outcomes for _, submission in submitted])
         for chunk, submission in submitted:
             found = submission.outcomes.result()
-            if len(found) == len(records):  # As a rule all are in one batch.
+            if len(found) == len(records):  # Usually all are in one batch.
                 return list(found)
             for index, outcome in zip(chunk, found, strict=True):
                 outcomes[index] = outcome
         return outcomes
 
     async def close(self) -> None:
-        """When everything is acknowledged, or has failed."""
+        """Returns when everything is acknowledged or has failed."""
         await self._quiet.wait()
         self._cluster.close()
 
@@ -132,7 +132,7 @@ class Publisher:
         report: asyncio.Future[Published] = asyncio.get_running_loop().create_future()
 
         def tell(outcomes: "asyncio.Future[Sequence[Published | WireError]]") -> None:
-            if report.done():  # Nobody waits any more.
+            if report.done():  # Nobody waits for it.
                 return
             (outcome,) = outcomes.result()
             if isinstance(outcome, Published):
@@ -146,7 +146,7 @@ class Publisher:
     def _spread(
         self, topic: str, known: Topic, records: Sequence[NewRecord], acks: Acks
     ) -> dict[int, list[int]]:
-        """The indexes of records by partition."""
+        """Record indexes by partition."""
         spread: dict[int, list[int]] = {}
         keyless: list[int] = []
         for index, (_, key, partition, _, _) in enumerate(records):
@@ -162,7 +162,7 @@ class Publisher:
         return spread
 
     def _partition_without_key(self, topic: str, known: Topic, acks: Acks) -> int:
-        """That of the batch which is being filled, or any that is led (KIP-480)."""
+        """The partition whose batch is being filled, or any with a leader (KIP-480)."""
         current = self._current.get((topic, acks))
         if current is not None:
             writer = self._writers.get((TopicPartition(topic, current), acks))
@@ -188,12 +188,12 @@ class Publisher:
         return writer
 
     def _forget_idle_writers(self) -> None:
-        """They knew their sequence numbers, so whoever replaces them is another producer."""
+        """Their sequence numbers are lost, so their successors use another producer."""
         self._writers = {key: each for key, each in self._writers.items() if not each.is_idle}
         self._identity = ProducerIdentity(self._cluster)
 
     def _admit(self, submission: Submission) -> None:
-        """What is larger than the queue is let in when it is alone."""
+        """A submission larger than the queue is admitted when the queue is empty."""
         count = len(submission.records)
         if self.queued_records and (
             self.queued_records + count > self._settings.queue_records_max
@@ -237,7 +237,7 @@ def _size(record: NewRecord) -> int:
 
 
 def _chunks(records: Sequence[NewRecord], indexes: list[int]) -> list[tuple[list[int], int]]:
-    """As many at a time as one batch takes, with their size."""
+    """Split into batch-sized chunks, with their sizes."""
     sizes = [_size(records[index]) for index in indexes]
     total = sum(sizes)
     if total <= BATCH_BYTES_MAX:

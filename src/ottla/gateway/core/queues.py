@@ -1,8 +1,8 @@
-"""Queues: topics whose records are received, and settled one by one, by any number of consumers.
+"""Queues: topics whose records any number of consumers receive and settle one by one.
 
-A queue is a topic and a share group. Receiving gives deliveries, each with a handle; what became of
-one is said with its handle, at any gateway of the cluster. The lock of a delivery is the broker's,
-so a gateway that is killed takes nothing with it.
+A queue is a topic and a share group. Receiving gives deliveries, each with a handle, which settles
+the delivery at any gateway of the cluster. The lock of a delivery is held by the broker, so a
+killed gateway loses nothing.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from ottla.records.builder import Headers
 
 logger = logging.getLogger(__name__)
 
-_HANDLE_GRACE_S: Final = 3_600  # Beyond the longest lock; a lock that is extended lasts longer.
+_HANDLE_GRACE_S: Final = 3_600  # On top of the longest lock; an extended lock lasts longer.
 
 _ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
 _REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
@@ -65,24 +65,24 @@ class Delivery(NamedTuple):
 
     @property
     def delivery_count(self) -> int:
-        """1 for the first."""
+        """1 for the first delivery."""
         return self.opened.delivery_count
 
 
 class SettleError(enum.StrEnum):
-    INVALID = "invalid"  # Not a handle that this cluster signed.
-    OTHER_QUEUE = "other-queue"  # Of another topic or group than was named.
-    EXPIRED = "expired"  # The lock ended, or the delivery was settled before.
+    INVALID = "invalid"  # Not signed by this cluster.
+    OTHER_QUEUE = "other-queue"  # Belongs to another topic or group than was named.
+    EXPIRED = "expired"  # The lock expired, or the delivery is already settled.
     NOT_HERE = "not-here"  # Delivered by another gateway, whose brokers have no held locks.
-    FORBIDDEN = "forbidden"  # The brokers do not let this user.
-    UNAVAILABLE = "unavailable"  # Not known whether it was done; it may be said again.
+    FORBIDDEN = "forbidden"  # The brokers refuse this user.
+    UNAVAILABLE = "unavailable"  # Unknown whether it was done; may be retried.
 
 
 class Settled(NamedTuple):
     handle: str
-    error: SettleError | None  # None: written down by the broker.
+    error: SettleError | None  # None: recorded by the broker.
     message: str = ""
-    locked_until_ms: int = 0  # Of a lock that was extended.
+    locked_until_ms: int = 0  # Of an extended lock.
 
 
 _EXPIRED = "the lock ended or the delivery was settled; the record is gone or will come again"
@@ -122,7 +122,7 @@ class Queues:
         self._waits = True
 
     def stop_waiting(self) -> None:
-        """Answer whoever waits, and from now on wait for nobody."""
+        """Answer waiting callers, and stop waiting in new calls."""
         self._waits = False
         self.members.stop_waiting()
 
@@ -142,12 +142,12 @@ class Queues:
         wait_ms: int = 0,
         lock_ms: int | None = None,
     ) -> list[Delivery]:
-        """At most `count`; none when the time has passed.
+        """At most `count`; empty after the timeout.
 
-        Without `lock_ms` the lock is what the group is configured to.
+        Without `lock_ms` the group's configured lock applies.
 
-        WireError if the topic, the group or the brokers do not allow it. What was taken for a call
-        that is cancelled goes back to the group at once.
+        Raises WireError if the topic, the group or the brokers do not allow it. What a cancelled
+        call received goes back to the group at once.
         """
         signer = await self._shared_signer.get()
         member = await self.members.get(topic, group)
@@ -166,7 +166,7 @@ class Queues:
         self._settle_soon([_claim(each.opened, _PUT_BACK) for each in deliveries])
 
     async def _relock(self, taken: Sequence[Taken], lock_ms: int) -> list[Taken]:
-        """They were fetched together with those of others, who wanted other locks."""
+        """They were fetched together with those of callers who wanted another lock duration."""
         verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=lock_ms)
         try:
             codes = await self._say([each.claim(verdict) for each in taken])
@@ -188,18 +188,18 @@ class Queues:
         task.add_done_callback(self._returns.discard)
 
     async def _settle_quietly(self, claims: Sequence[Claim]) -> None:
-        """What fails comes again when its lock ends."""
+        """If it fails, they are redelivered when their locks expire."""
         codes = await self._say(claims)
         failed = {code.name for code in codes if code is not ErrorCode.none}
         if failed:
             logger.debug("deliveries could not be put back: %s", ", ".join(failed))
 
     async def clear(self, topic: str) -> dict[int, int]:
-        """Delete all records that the topic has now; where each partition begins then."""
+        """Delete all current records of the topic; returns where each partition then begins."""
         return await clear(self._cluster, topic)
 
     async def purge(self, topic: str, group: str) -> None:
-        """The queue is done with what the topic has now; brokers without holds delete it."""
+        """Skip the queue's current records; brokers without holds delete them."""
         if await self.members.hold():
             await skip(self._cluster, topic, group)
         else:
@@ -223,7 +223,7 @@ class Queues:
         topic: str | None = None,
         group: str | None = None,
     ) -> list[Settled]:
-        """Delivered again after the delay; without one, as the group's back-off policy says."""
+        """Redeliver after the delay; without one, as the group's back-off policy says."""
         delay = POLICY_DELAY if delay_ms is None else delay_ms
         verdict = Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=delay)
         return await self._settle(handles, verdict, topic, group)
@@ -231,7 +231,7 @@ class Queues:
     async def reject(
         self, handles: Sequence[str], *, topic: str | None = None, group: str | None = None
     ) -> list[Settled]:
-        """Never delivered again: to the dead-letter topic if the group has one."""
+        """Never redeliver: to the dead-letter topic if the group has one."""
         return await self._settle(handles, _REJECT, topic, group)
 
     async def extend(
@@ -242,7 +242,7 @@ class Queues:
         topic: str | None = None,
         group: str | None = None,
     ) -> list[Settled]:
-        """Locked for so long from now; 0 releases."""
+        """Lock for `lock_ms` from now; 0 releases."""
         if lock_ms <= 0:
             return await self.release(handles, delay_ms=0, topic=topic, group=group)
         verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=lock_ms)
@@ -278,7 +278,7 @@ class Queues:
     async def _open(self, handles: Sequence[str]) -> list[Handle | InvalidHandle]:
         opened = _open_all(await self._shared_signer.get(), handles)
         if any(isinstance(each, InvalidHandle) for each in opened):
-            # Perhaps of a gateway that knows a secret which was written after this one read them.
+            # Perhaps signed with a secret written after this gateway read them.
             newer = await self._shared_signer.get_newer()
             if newer is not None:
                 return _open_all(newer, handles)
@@ -293,7 +293,7 @@ class Queues:
         return await self._say_in_sessions(claims)
 
     async def _say_in_sessions(self, claims: Sequence[Claim]) -> list[ErrorCode]:
-        """To brokers that take it only from the member that has the record."""
+        """To brokers that accept it only from the member that has the record."""
         codes = [ErrorCode.unknown_member_id] * len(claims)
         by_member: dict[ShareMember, list[int]] = {}
         for index, claim in enumerate(claims):
@@ -333,7 +333,7 @@ def _claim(handle: Handle, verdict: Verdict) -> Claim:
 
 
 def _deliveries(taken: Sequence[Taken], signer: Signer, now_ms: int) -> list[Delivery]:
-    """They are of one session."""
+    """All from one session."""
     topic, topic_id, group, member_id = taken[0].key
     queue = pack_queue(topic, topic_id, group, member_id)
     expires_s = (now_ms + LOCK_MS_MAX) // 1000 + _HANDLE_GRACE_S

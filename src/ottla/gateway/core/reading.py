@@ -1,4 +1,4 @@
-"""Committed records of one partition, from an offset or a time on."""
+"""Committed records of one partition, from an offset or a time."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _NO_END: Final = 2**63 - 1
 
 class Records(NamedTuple):
     records: list[Record]
-    next_offset: int  # To read on at.
+    next_offset: int  # Where to continue.
     log_start_offset: int
     high_watermark: int
 
@@ -37,7 +37,7 @@ class Reader:
         self._waiting_count = 0
 
     async def offset_at(self, topic_partition: TopicPartition, time_ms: int) -> int:
-        """The first offset at or after the time, or the end; EARLIEST and LATEST are times too."""
+        """The first offset at or after the time, or the end; EARLIEST and LATEST count as times."""
         await self._validate(topic_partition)
         offsets = await list_offsets(self._cluster, {topic_partition: time_ms}, _COMMITTED)
         found = offsets[topic_partition]
@@ -46,7 +46,7 @@ class Reader:
     async def read(
         self, topic_partition: TopicPartition, offset: int, *, count_max: int, wait_ms: int = 0
     ) -> Records:
-        """Up to so many records; waits for the first. OffsetOutOfRange."""
+        """Up to `count_max` records; waits for the first. Raises OffsetOutOfRange."""
         await self._validate(topic_partition)
         found = await self._cluster.retry(
             lambda: self._fetch(topic_partition, offset, count_max, 0)
@@ -62,7 +62,7 @@ class Reader:
             self._waiting_count -= 1
 
     async def _validate(self, topic_partition: TopicPartition) -> None:
-        """What is not there is told at once, not tried again."""
+        """Report a missing topic or partition at once, without retries."""
         validate_topic(topic_partition.topic)
         validate_partition(topic_partition, await self._cluster.topic(topic_partition.topic))
 
@@ -109,7 +109,7 @@ class Reader:
 
 
 def _decode(found: Fetched, offset: int, count_max: int) -> tuple[list[Record], int]:
-    """Up to so many records from the offset on, and where to read on."""
+    """Up to `count_max` records from the offset, and where to continue."""
     scan = scan_batches(found.records, offset, _NO_END, found.aborted)
     records: list[Record] = []
     for batch in scan.batches:

@@ -1,10 +1,10 @@
-"""The JSON form of a record, the same wherever records leave or enter in JSON.
+"""The JSON form of a record, the same wherever records enter or leave as JSON.
 
     {"topic": "orders", "partition": 0, "offset": 17, "timestamp": 1790000000000,
      "key": "k", "value": "text", "headers": [{"name": "a", "value": "text"}]}
 
-Bytes that are not UTF-8 stand in base64, in `key_base64` and `value_base64`. Nothing is null. Who
-publishes may also give a value that is other JSON than text; it is written as JSON.
+Bytes that are not UTF-8 are in base64, as `key_base64` and `value_base64`. Nothing is null.
+Publishers may also give a value that is JSON other than text; it is written as JSON.
 """
 
 import base64
@@ -30,9 +30,9 @@ class NewRecord(NamedTuple):
 
     value: bytes | None
     key: bytes | None = None
-    partition: int | None = None  # None: by the key, as Kafka's own clients do, or any.
+    partition: int | None = None  # None: chosen by key, as Kafka's own clients do, or any.
     headers: Headers = ()
-    timestamp_ms: int | None = None  # None, or 0 for librdkafka: now.
+    timestamp_ms: int | None = None  # None (or librdkafka's 0): now.
 
 
 def record_to_json(topic: str, partition: int, record: Record) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def encode(data: object) -> bytes:
 
 
 def record_from_json(data: object) -> NewRecord:
-    """Whatever other fields are there; ValueError says what is wrong."""
+    """Ignores unknown fields. Raises ValueError with the reason."""
     if not isinstance(data, Mapping):
         raise ValueError("a record is an object")
     return NewRecord(
@@ -108,12 +108,12 @@ def _bytes(data: Mapping[str, Any], name: str) -> bytes | None:
 
 
 def value_to_bytes(value: Any) -> bytes | None:
-    """Text as it is, null as nothing, everything else as JSON. ValueError."""
+    """Text as it is, null as None, everything else as JSON. Raises ValueError."""
     if value is None:
         return None
     try:
         return (value if isinstance(value, str) else _ENCODER.encode(value)).encode()
-    except UnicodeEncodeError:  # Half of a surrogate pair, which JSON can write.
+    except UnicodeEncodeError:  # Half of a surrogate pair, which JSON can encode.
         raise ValueError("text that is not Unicode; use base64 for bytes") from None
 
 

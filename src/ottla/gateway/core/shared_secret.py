@@ -1,10 +1,10 @@
 """The secret that the gateways of a cluster sign with, kept in the cluster itself.
 
 The first gateway writes one to a compacted topic. Gateways that start at the same time may each
-write one: each has a key of its own, so compaction keeps them all, and every gateway signs with the
-one at the lowest offset and accepts what was signed with any.
+write one: each uses its own key, so compaction keeps them all, and every gateway signs with the one
+at the lowest offset and accepts signatures by any of them.
 
-Whoever may read the topic can make handles; it has to be readable for gateways only.
+Whoever can read the topic can forge handles; only gateways may read it.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _READ_AGAIN_S: Final = 30.0
 
 
 class SharedSigner:
-    """The signer of this gateway, made when it is first needed: the cluster may come later."""
+    """This gateway's signer, created on first use: the cluster may start later."""
 
     def __init__(self, access: Access, secret_file: Path | None = None) -> None:
-        """With a file the cluster is not asked."""
+        """With a file, the cluster is not asked."""
         self._access = access
         self._secret_file = secret_file
         self._signer: Signer | None = None
@@ -48,11 +48,11 @@ class SharedSigner:
         self._reading = asyncio.Lock()
 
     async def get(self) -> Signer:
-        """WireError if the cluster cannot be asked."""
+        """Raises WireError if the cluster cannot be asked."""
         return self._signer or await self._read()
 
     async def get_newer(self) -> Signer | None:
-        """One that knows secrets which were written since; not looked for all the time."""
+        """A signer with secrets written since, if there are any; rate-limited."""
         before = self._signer
         if time.monotonic() - self._read_at_s < _READ_AGAIN_S:
             return None
@@ -63,7 +63,7 @@ class SharedSigner:
         asked_at_s = time.monotonic()
         async with self._reading:
             if self._signer is not None and self._read_at_s > asked_at_s:
-                return self._signer  # Somebody else has read it meanwhile.
+                return self._signer  # Another caller has just read it.
             found = await asyncio.to_thread(self._find)
             self._read_at_s = time.monotonic()
             if self._signer is None or found != self._secrets:
@@ -79,7 +79,7 @@ class SharedSigner:
 
 
 def shared_secrets(cluster: Cluster) -> list[bytes]:
-    """In the order of the log, at least one. Blocks; WireError if the cluster cannot be asked."""
+    """In log order, at least one. Blocks. Raises WireError if the cluster cannot be asked."""
     ensure_topic(cluster, TOPIC, partitions=1, config={"cleanup.policy": "compact"})
     found = list(_read(cluster))
     if not found:

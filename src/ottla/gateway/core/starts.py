@@ -1,4 +1,4 @@
-"""Where a reader of a topic begins."""
+"""Where a reader of a topic starts."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -15,15 +15,15 @@ from ottla.protocol.errors import ErrorCode
 
 
 class Start(NamedTuple):
-    """By time, unless a partition's offset is given; EARLIEST and LATEST stand for times."""
+    """By time, except for partitions with an offset; EARLIEST and LATEST count as times."""
 
     time_ms: int = LATEST
-    offset: int | None = None  # Of the only partition.
+    offset: int | None = None  # In the only partition.
     offsets: Mapping[int, int] = {}
 
 
 def parse_start(offset: str | None, time: str | None) -> Start:
-    """`offset` is latest, earliest, an offset, or an event id; ValueError for anything else."""
+    """`offset` is latest, earliest, an offset, or an event id. Raises ValueError otherwise."""
     if offset is not None and time is not None:
         raise ValueError("offset and time exclude each other")
     if time is not None:
@@ -42,14 +42,15 @@ def parse_start(offset: str | None, time: str | None) -> Start:
 
 
 def resume(event_id: str) -> Start:
-    """Behind an event; partitions that its id does not name came later: from their beginning."""
+    """After an event; partitions missing from its id are new and read from their beginning."""
     return Start(EARLIEST, offsets=parse_event_id(event_id))
 
 
 async def positions_at(source: Source, topic: str, start: Start, wanted: Filter) -> dict[int, int]:
     """The next offset of each partition to read.
 
-    BrokerError if there is no such topic or partition, ValueError if one offset is for many.
+    Raises BrokerError if the topic or partition does not exist, ValueError if one offset is given
+    for several partitions.
     """
     validate_topic(topic)
     partitions = _wanted(topic, await source.leaders(topic, fresh=False), wanted)

@@ -10,7 +10,7 @@ RESERVED_PREFIX: Final = "__gateway"
 
 
 def validate_topic(name: str) -> None:
-    """TOPIC_AUTHORIZATION_FAILED for a topic of the gateways: who reads it can forge handles."""
+    """Raises TOPIC_AUTHORIZATION_FAILED for a gateway topic: its readers can forge handles."""
     if name.startswith(RESERVED_PREFIX):
         raise BrokerError(ErrorCode.topic_authorization_failed, f"topic {name}")
 

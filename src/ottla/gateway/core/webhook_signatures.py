@@ -1,7 +1,7 @@
-"""Signatures of Standard Webhooks (standardwebhooks.com): `v1`, HMAC-SHA256.
+"""Standard Webhooks signatures (standardwebhooks.com): `v1`, HMAC-SHA256.
 
-What is signed is `id.timestamp.body`, so an id holds no full stop. A secret is written as `whsec_`
-and its bytes in base64.
+The signed content is `id.timestamp.body`, so an id contains no full stop. A secret is written as
+`whsec_` and its bytes in base64.
 """
 
 import base64
@@ -12,7 +12,7 @@ import secrets
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
-SECRET_BYTES_MIN = 24  # What the specification allows.
+SECRET_BYTES_MIN = 24  # The specification's minimum.
 SECRET_BYTES_MAX = 64
 
 
@@ -21,7 +21,7 @@ def new_secret() -> str:
 
 
 def parse_secret(text: str) -> bytes:
-    """The bytes to sign with; ValueError if the text is no secret."""
+    """The bytes to sign with. Raises ValueError if the text is not a secret."""
     if not text.startswith(PREFIX):
         raise ValueError(f"a webhook secret begins with {PREFIX}")
     try:
@@ -37,7 +37,7 @@ def parse_secret(text: str) -> bytes:
 
 
 def sign(secret: bytes, message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """The three headers of a delivery."""
+    """The three signature headers of a delivery."""
     content = b"%s.%d.%s" % (message_id.encode(), timestamp_s, body)
     digest = base64.b64encode(hmac.digest(secret, content, hashlib.sha256)).decode()
     return {

@@ -1,7 +1,7 @@
-"""One batch to one partition, acknowledged by all in-sync replicas.
+"""Writes one batch to one partition, acknowledged by all in-sync replicas.
 
-For what the gateway itself writes now and then; publishers have a producer. A batch is sent again
-until it is acknowledged, so it may be there twice.
+For the gateway's own occasional writes; publishers have a producer. A batch is resent until it is
+acknowledged, so it may be written twice.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _TIMEOUT_MS: Final = 30_000
 async def write(
     cluster: Cluster, topic_partition: TopicPartition, records: Sequence[Record]
 ) -> int:
-    """The offset of the first."""
+    """Returns the offset of the first record."""
     data = PartitionProduceData(
         index=i32(topic_partition.partition), records=Records(bytes(build_batch(records)))
     )

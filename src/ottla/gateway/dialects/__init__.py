@@ -1,1 +1,1 @@
-"""APIs that clients of other products speak, over the same core."""
+"""APIs spoken by clients of other products, over the same core."""

@@ -1,4 +1,4 @@
-"""Errors of the Confluent REST Proxy: a number beside the status, and a message."""
+"""Errors of the Confluent REST Proxy: a number next to the status, and a message."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ def rest_error_of(error: Exception) -> RestError:
 
 
 def answering(handler: Handler, media_type: str) -> Handler:
-    """The handler, with errors in the proxy's own form."""
+    """Wrap the handler so that errors have the proxy's form."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -253,7 +253,7 @@ class _Consuming:
         topic_partitions = _topic_partitions(offsets, with_offsets=True) if offsets else None
 
         def commit(consumer: Consumer) -> Any:
-            # The proxy is told the offset of the last record, Kafka that of the next.
+            # The proxy takes the offset of the last record, Kafka that of the next.
             if topic_partitions is None:
                 return consumer.commit(asynchronous=False)
             following = [

@@ -1,7 +1,7 @@
 """Confluent REST Proxy, API v2: topics, partitions and brokers.
 
-`GET /topics` and `GET /topics/{topic}` are also calls of the gateway's own API, so the proxy's form
-is for those who accept its media type; the other paths are the proxy's alone.
+`GET /topics` and `GET /topics/{topic}` are also calls of the gateway's own API, so they take the
+proxy's form only for requests that accept its media type; the other paths are the proxy's alone.
 """
 
 import json

@@ -233,7 +233,7 @@ def _topic(request: Request, cluster: str, topic: TopicDescription) -> dict[str,
 
 
 def _values(items: Any) -> dict[str, Any]:
-    """Of `[{name, value}]`; an operation DELETE restores the default."""
+    """From `[{name, value}]`; the operation DELETE restores the default."""
     if not isinstance(items, list) or not all(
         isinstance(item, dict) and isinstance(item.get("name"), str) for item in items
     ):
@@ -373,7 +373,7 @@ class _Producing:
         self._record_bytes_max = record_bytes_max
 
     async def records(self, request: Request) -> Response:
-        """JSON objects one after the other, each answered in its turn while more are read."""
+        """JSON objects in sequence, each answered in order while more are read."""
         cluster = await cluster_id(request, self._administration)
         topic: str = request.path_params["topic"]
         await self._publisher.topic(topic)
@@ -421,7 +421,7 @@ def _produced(cluster: str, topic: str, record: NewRecord, done: Published) -> d
 
 
 async def _documents(request: Request, bytes_max: int) -> AsyncIterator[Any]:
-    """Objects that follow one another, with or without line ends between them."""
+    """Concatenated objects, with or without newlines between them."""
     decoder = json.JSONDecoder()
     pending = b""
     async for chunk in request.stream():

@@ -1,4 +1,4 @@
-"""The forms that resources of API v3 have in common."""
+"""Resource forms shared across API v3."""
 
 import json
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def config_of(
 
 
 def named_config(request: Request, configs: list[dict[str, Any]]) -> Response:
-    """The one of these that the request names."""
+    """The config that the request names."""
     name = request.path_params["name"]
     for config in configs:
         if config["name"] == name:

@@ -1,1 +1,1 @@
-"""Amazon SQS: the JSON and the query protocol, over topics and their share groups."""
+"""Amazon SQS: its JSON and query protocols, over topics and their share groups."""

@@ -1,4 +1,4 @@
-"""Names of queues in requests and answers: URLs and ARNs."""
+"""Queue names in requests and answers: URLs and ARNs."""
 
 import re
 from functools import lru_cache
@@ -18,7 +18,7 @@ def queue_url(base: str, queue: str) -> str:
 
 @lru_cache(_REMEMBERED_MAX)
 def queue_of_url(url: str) -> str:
-    """The last part of the path; whatever host, account and region come before it."""
+    """The last path segment, whatever host, account and region precede it."""
     return urlsplit(url).path.rstrip("/").rpartition("/")[2] or url
 
 

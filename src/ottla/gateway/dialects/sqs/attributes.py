@@ -1,6 +1,6 @@
-"""The attributes of a queue: which there are, their defaults, and what is a valid value.
+"""Queue attributes: their names, defaults, and valid values.
 
-Values are text, as on the wire. Counts, times and the ARN are made when they are asked for.
+Values are text, as on the wire. Counts, times and the ARN are computed on request.
 """
 
 import json
@@ -70,7 +70,7 @@ def _loaded(text: str) -> object:
 
 
 class Attribute(NamedTuple):
-    default: str | None  # None: absent until it is set.
+    default: str | None  # None: absent until set.
     problem: Callable[[str], Problem]
     fifo_only: bool = False
 
@@ -138,9 +138,9 @@ def validate_names(wanted: list[str]) -> None:
 
 
 def with_defaults(queue: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What holds for the queue; attributes that are neither set nor have a default are absent.
+    """The queue's effective attributes; those neither set nor with a default are absent.
 
-    An empty value removes an attribute that has no default, such as RedrivePolicy.
+    An empty value removes an attribute without a default, such as RedrivePolicy.
     """
     found = {
         name: attribute.default
@@ -156,7 +156,7 @@ def with_defaults(queue: str, given: Mapping[str, str]) -> dict[str, str]:
 def different_attribute(
     queue: str, kept: Mapping[str, str], asked: Mapping[str, str]
 ) -> str | None:
-    """The first attribute that an existing queue has another value of than a creation asks for."""
+    """The first attribute whose value in an existing queue differs from the requested one."""
     now = with_defaults(queue, kept)
     for name, value in asked.items():
         if not _is_same(now.get(name, ""), value):
@@ -177,7 +177,7 @@ class RedrivePolicy(NamedTuple):
 
 
 def redrive_policy(text: str) -> RedrivePolicy:
-    """ValueError says what is wrong with it."""
+    """Raises ValueError with the reason."""
     policy = _loaded(text)
     if not isinstance(policy, dict):
         raise ValueError("Redrive policy is not a valid JSON map")

@@ -1,4 +1,4 @@
-"""Batch requests: up to ten entries, each with an id of its own, answered one by one."""
+"""Batch requests: up to ten entries, each with its own id and result."""
 
 import re
 from collections.abc import Mapping, Sequence

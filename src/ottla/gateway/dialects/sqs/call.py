@@ -1,16 +1,16 @@
-"""Who calls, and from where: what an operation needs to know beside its parameters."""
+"""The caller and its address: what an operation needs besides its parameters."""
 
 import re
 from typing import NamedTuple
 
 from ottla.gateway.dialects.sqs.arns import DEFAULT_REGION, queue_arn, queue_of_url, queue_url
 
-# Of a signature of version 4, in the header or in the query.
+# In a version 4 signature, in the header or the query.
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/[^/]+/([a-z0-9-]+)/sqs/")
 
 
 class Call(NamedTuple):
-    base_url: str  # What the caller reached the gateway at, such as http://localhost:8080
+    base_url: str  # Where the caller reached the gateway, such as http://localhost:8080
     request_id: str
     access_key: str = ""
     region: str = DEFAULT_REGION
@@ -23,7 +23,7 @@ class Call(NamedTuple):
 
 
 def credential_of(authorization: str) -> tuple[str, str]:
-    """The access key and the region that a signature names; the signature is not checked."""
+    """The access key and region named in a signature; does not verify the signature."""
     matched = _CREDENTIAL.search(authorization)
     return ("", DEFAULT_REGION) if matched is None else (matched[1], matched[2])
 

@@ -1,9 +1,9 @@
-"""Queues and what is known of them.
+"""Queues and what is known about them.
 
-Every topic is a queue; its messages are handed out by the share group `sqs.<queue>`. What topics
-and groups have a configuration for is kept there (retention, delivery limit, dead-letter topic),
-all else in a compacted topic: attributes, tags, times. An entry is of the topic that has its id;
-a topic that was made anew by somebody else begins with the defaults.
+Every topic is a queue; the share group `sqs.<queue>` hands out its messages. Settings that topics
+and groups have configs for are kept there (retention, delivery limit, dead-letter topic), the rest
+in a compacted topic: attributes, tags, times. An entry belongs to the topic with its id; a topic
+recreated by someone else starts with the defaults.
 """
 
 import json
@@ -31,10 +31,10 @@ from ottla.protocol.errors import ErrorCode
 
 TOPIC: Final = "__gateway_sqs"
 GROUP_PREFIX: Final = "sqs."
-HIDDEN_PREFIX: Final = "__"  # Topics of the cluster's own are no queues.
+HIDDEN_PREFIX: Final = "__"  # The cluster's own topics are not queues.
 
 _NO_TOPIC: Final = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
-_AGE_S_MAX: Final = 2.0  # How long another gateway's change may go unseen by senders.
+_AGE_S_MAX: Final = 2.0  # How long senders may miss another gateway's change.
 _DELIVERIES: Final = "share.delivery.attempts.max"
 _NO_LIMIT: Final = -1
 _ORDER: Final = "share.record.order"
@@ -51,7 +51,7 @@ class Queue:
     tags: Mapping[str, str] = field(default_factory=dict)
     created_s: int = 0
     modified_s: int = 0
-    attributes: Mapping[str, str] = field(init=False)  # With the defaults.
+    attributes: Mapping[str, str] = field(init=False)  # Including the defaults.
     redrive: RedrivePolicy | None = field(init=False)
     delay_s: int = field(init=False)
     visibility_timeout_s: int = field(init=False)
@@ -86,13 +86,13 @@ class Catalogue:
         self._cluster = cluster
         self._administration = administration
         self._table = CompactedTable(cluster, TOPIC)
-        self._parsed: dict[str, tuple[bytes | None, Queue]] = {}  # With what they were parsed of.
-        self._configured: dict[str, Queue] = {}  # Groups that have their configuration.
+        self._parsed: dict[str, tuple[bytes | None, Queue]] = {}  # With the content parsed.
+        self._configured: dict[str, Queue] = {}  # Queues whose group is configured.
 
-    # Looking.
+    # Reading.
 
     async def get(self, name: str, *, fresh: bool = False) -> Queue:
-        """`fresh`: with what any gateway has changed before this call."""
+        """`fresh`: include every gateway's changes up to this call."""
         await self._table.refresh(0.0 if fresh else _AGE_S_MAX)
         if fresh:
             self._cluster.forget_metadata()
@@ -112,7 +112,7 @@ class Catalogue:
         )
 
     async def sources_of(self, dead_letter_queue: str) -> list[str]:
-        """The queues whose dead letters go there."""
+        """The queues whose dead letters go to this one."""
         await self._table.refresh()
         found = []
         for name in await self.names():
@@ -136,7 +136,7 @@ class Catalogue:
     async def create(
         self, name: str, attributes: Mapping[str, str], tags: Mapping[str, str]
     ) -> Queue:
-        """The queue as it is now; one that exists must have the attributes that are asked for."""
+        """The queue as it is now; an existing one must have the requested attributes."""
         validate_queue_name(name)
         validate_attributes(name, attributes, at_creation=True)
         await self._validate_dead_letter_queue(name, attributes)
@@ -175,7 +175,7 @@ class Catalogue:
         try:
             await self._administration.create_topic(name, configs={**_TOPIC_CONFIG, **config})
         except BrokerError as error:
-            if error.code is ErrorCode.topic_already_exists:  # Somebody else was first.
+            if error.code is ErrorCode.topic_already_exists:  # Another caller created it first.
                 return
             if error.code is not ErrorCode.invalid_config:
                 raise
@@ -210,7 +210,7 @@ class Catalogue:
         self._configured.pop(name, None)
 
     async def configure(self, queue: Queue) -> None:
-        """Before messages are received: topics that Kafka clients made have no such group yet."""
+        """Called before receiving: topics created by Kafka clients have no configured group yet."""
         known = self._configured.get(queue.name)
         if known is not queue and known != queue:
             await self._configure_group(queue)
@@ -236,7 +236,7 @@ class Catalogue:
             )
 
     async def _configure_group(self, queue: Queue) -> None:
-        """Other brokers than Ottla's have a lower limit of deliveries; receivers look at it too."""
+        """Other brokers than Ottla's have a lower delivery limit; receivers check it too."""
         redrive = queue.redrive
         limit = _NO_LIMIT if redrive is None else redrive.receive_count_max
         values: dict[str, str | None] = {

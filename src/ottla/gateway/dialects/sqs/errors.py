@@ -1,4 +1,4 @@
-"""Errors of SQS: each has a name in the JSON protocol and a code in the query protocol."""
+"""SQS errors: each has a name in the JSON protocol and a code in the query protocol."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from ottla.client.wire.errors import BrokerError, WireError
 from ottla.gateway.core.errors import CoreError, TooBusy
 from ottla.protocol.errors import ErrorCode
 
-# Where the query protocol's code is not the name of the shape.
+# Where the query protocol's code differs from the shape's name.
 _QUERY_CODES: Final = {
     "BatchEntryIdsNotDistinct": "AWS.SimpleQueueService.BatchEntryIdsNotDistinct",
     "BatchRequestTooLong": "AWS.SimpleQueueService.BatchRequestTooLong",
@@ -69,12 +69,12 @@ def denied(reason: str) -> SqsError:
 
 
 def unavailable(reason: str) -> SqsError:
-    """SDKs repeat the request."""
+    """SDKs retry the request."""
     return SqsError("ServiceUnavailable", reason, 503)
 
 
 def error_of(error: Exception) -> SqsError:
-    """What the core or the brokers said, in the words of SQS; others are raised again."""
+    """An error of the core or the brokers as an SQS error; raises any other."""
     match error:
         case SqsError():
             return error

@@ -1,4 +1,4 @@
-"""Queues themselves: create, list, describe, change, purge, delete."""
+"""Queue management: create, list, describe, change, purge, delete."""
 
 import base64
 from typing import Any, Final
@@ -89,7 +89,7 @@ class Managing:
         queue = await self._catalogue.get(queue_in(request), fresh=True)
         return {"Tags": dict(queue.tags)} if queue.tags else {}
 
-    # Permissions: who may do what is the brokers' to say.
+    # Permissions: the brokers decide who may do what.
 
     async def add_permission(self, _call: Call, request: dict[str, Any]) -> None:
         await self._catalogue.get(queue_in(request))
@@ -113,7 +113,7 @@ def _validate_tags(tags: dict[str, str]) -> None:
 
 
 def _page(call: Call, names: list[str], request: dict[str, Any], member: str) -> dict[str, Any]:
-    """Without MaxResults the first thousand; the token of the next page is the last name."""
+    """Without MaxResults the first thousand; the next page's token is the last name."""
     limit = request.get("MaxResults")
     if limit is not None and not 1 <= limit <= _RESULTS_MAX:
         raise invalid_value(

@@ -1,8 +1,8 @@
-"""Attributes of messages: what is valid, their MD5, and how they are kept as record headers.
+"""Message attributes: validation, their MD5, and their record headers.
 
 An attribute is a record header of the same name, so that Kafka consumers see it. Its data type is
-String unless the header `sqs-types` says otherwise. Headers that Kafka producers wrote come out as
-String, or Binary if they are not text.
+String unless the header `sqs-types` says otherwise. Headers written by Kafka producers are returned
+as String, or as Binary if they are not text.
 """
 
 import base64
@@ -26,7 +26,7 @@ _NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
 _TYPE = re.compile(r"(String|Number|Binary)(\..{1,256})?")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Of this ASCII text consists; to look for anything else takes a tenth of what the expression takes.
+# Valid ASCII characters; searching for others takes a tenth of the time of the full expression.
 _ASCII_TEXT: Final = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 
 
@@ -97,7 +97,7 @@ def attributes_size(attributes: Attributes) -> int:
 
 
 def attributes_md5(attributes: Attributes) -> str:
-    """As SDKs check it: length and bytes of name, type and value, in the order of the names."""
+    """As SDKs compute it: length and bytes of name, type and value, sorted by name."""
     digest = hashlib.md5(usedforsecurity=False)
     for name in sorted(attributes):
         attribute = attributes[name]
@@ -131,7 +131,7 @@ def to_headers(attributes: Attributes) -> list[tuple[str, bytes | None]]:
 
 
 def from_headers(headers: Headers) -> dict[str, dict[str, str]]:
-    """Headers that cannot be attributes (reserved, empty, of no valid name) are left out."""
+    """Skips headers that cannot be attributes (reserved, empty, or with an invalid name)."""
     types = _types(headers)
     found: dict[str, dict[str, str]] = {}
     for name, value in headers:
@@ -161,7 +161,7 @@ def _attribute(value: bytes, data_type: str | None) -> dict[str, str]:
 
 
 def text_of(value: bytes) -> str | None:
-    """None for what is not text that SQS can carry."""
+    """None if it is not text that SQS can carry."""
     if value.isascii():
         return None if value.translate(None, _ASCII_TEXT) else value.decode("ascii")
     try:
@@ -172,7 +172,7 @@ def text_of(value: bytes) -> str | None:
 
 
 def bytes_of(text: str) -> bytes | None:
-    """None for text that SQS cannot carry."""
+    """None if SQS cannot carry the text."""
     if text.isascii():
         value = text.encode("ascii")
         return None if value.translate(None, _ASCII_TEXT) else value
@@ -180,7 +180,7 @@ def bytes_of(text: str) -> bytes | None:
 
 
 def select(found: Attributes, wanted: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """Those that ReceiveMessage asks for: names, `All`, `.*`, or a prefix such as `bar.*`."""
+    """What ReceiveMessage asks for: names, `All`, `.*`, or a prefix such as `bar.*`."""
     names = list(wanted)
     if "All" in names or ".*" in names:
         return dict(found)

@@ -1,8 +1,8 @@
-"""Move tasks: the messages of a dead-letter queue go back to where they came from, or elsewhere.
+"""Move tasks: return the messages of a dead-letter queue to their sources, or move them elsewhere.
 
-A task runs in the gateway that started it and is written down in the table that gateways share. A
-task whose gateway has died is listed as failed; started again, it goes on with what is left, for a
-message leaves its queue only when it is in the other.
+A task runs in the gateway that started it and is recorded in the table that gateways share. A task
+whose gateway died is listed as failed; when restarted it continues with the rest, because a message
+leaves its queue only once it is in the other.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _BATCH: Final = 10
 _PER_SECOND_MAX: Final = 500
 _LISTED_MAX: Final = 10
 _LOCK_MS: Final = 60_000
-_SILENT_MS_MAX: Final = 60_000  # A task that says nothing for so long has lost its gateway.
+_SILENT_MS_MAX: Final = 60_000  # The gateway of a task without updates for this long has died.
 _SAID_EVERY_S: Final = 5.0
 
 
@@ -48,10 +48,10 @@ _SAID_EVERY_S: Final = 5.0
 class Task:
     id: str
     source: str
-    destination: str | None  # None: where each message came from.
+    destination: str | None  # None: each message's source.
     status: str
     started_ms: int
-    said_ms: int  # When its gateway last wrote about it.
+    said_ms: int  # When its gateway last updated it.
     per_second: int | None
     to_move: int
     moved: int = 0
@@ -71,7 +71,7 @@ class Moving:
         self._queues = queues
         self._publisher = publisher
         self._table = table
-        self._running: dict[str, asyncio.Task[None]] = {}  # By the id of the move task.
+        self._running: dict[str, asyncio.Task[None]] = {}  # By move task id.
 
     async def start_message_move_task(self, call: Call, request: dict[str, Any]) -> dict[str, Any]:
         source = await self._queue(request["SourceArn"])
@@ -125,7 +125,7 @@ class Moving:
         await self._write(replace(task, status=CANCELLING))
         return {"ApproximateNumberOfMessagesMoved": task.moved}
 
-    # What is known of tasks.
+    # Recorded tasks.
 
     async def _queue(self, arn: str) -> Queue:
         try:
@@ -150,7 +150,7 @@ class Moving:
         return Task(**json.loads(content))
 
     async def _tasks(self, source: str) -> list[Task]:
-        """Those of a queue, the latest first."""
+        """A queue's tasks, newest first."""
         await self._table.refresh()
         tasks = [Task(**json.loads(content)) for _, content in self._table.items()]
         mine = [task for task in tasks if task.source == source]
@@ -160,7 +160,7 @@ class Moving:
         said = replace(task, said_ms=time.time_ns() // 1_000_000)
         await self._table.put(task.id, json.dumps(asdict(said)).encode())
 
-    # Running.
+    # Running tasks.
 
     async def _run(self, task: Task, source: Queue) -> None:
         try:

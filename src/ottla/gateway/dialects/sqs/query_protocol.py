@@ -1,4 +1,4 @@
-"""The query protocol of SQS: form parameters in, XML out.
+"""The SQS query protocol: form parameters in, XML out.
 
 A list is `Name.1`, `Name.2`; a structure `Name.Member`; a map `Name.1.Name`, `Name.1.Value`.
 """
@@ -22,7 +22,7 @@ from ottla.gateway.dialects.sqs.shapes import (
 _NAMESPACE: Final = "http://queue.amazonaws.com/doc/2012-11-05/"
 _PARAMETERS_MAX: Final = 2_000
 
-# Members of answers that are lists or maps, and the element that stands for one of their members.
+# List and map members of answers, and the element name of their entries.
 _LISTS: Final = {
     "Failed": "BatchResultErrorEntry",
     "Messages": "Message",
@@ -74,7 +74,7 @@ def _structure(tree: dict[str, Any], shape: Structure) -> dict[str, Any]:
 
 
 def _part(tree: dict[str, Any], name: str, shape: Shape) -> Any:
-    """Lists and maps are known by the name of their member, flattened or not."""
+    """A list or map is under its query name or its own, flattened or not."""
     if not isinstance(shape, ListOf | MapOf):
         return tree.get(name)
     for key in (shape.query_name, name):
@@ -166,5 +166,5 @@ def _element(operation: str, name: str, value: Any) -> str:
 
 
 def _text(value: str) -> str:
-    """A carriage return would be read as a line feed."""
+    """Escaped, because parsers read a carriage return as a line feed."""
     return escape(value, {"\r": "&#13;"})

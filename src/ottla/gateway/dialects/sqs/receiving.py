@@ -1,4 +1,4 @@
-"""ReceiveMessage, and what consumers say about the messages that they received."""
+"""ReceiveMessage, and what consumers do with received messages."""
 
 import asyncio
 import base64
@@ -28,12 +28,12 @@ from ottla.gateway.dialects.sqs.sending import (
     sequence_number,
 )
 
-DELIVERIES: Final = "deliveries"  # Beside the messages, for who sends them; not sent itself.
+DELIVERIES: Final = "deliveries"  # For the sender of the answer; removed before sending.
 
 _COUNT_MAX: Final = 10
 _WAIT_S_MAX: Final = 20
 _VISIBILITY_TIMEOUT_S_MAX: Final = 43_200
-_AT_ONCE_MS: Final = 1  # A lock that ends as soon as it was taken: the message stays visible.
+_AT_ONCE_MS: Final = 1  # A lock that expires as soon as it is taken: the message stays visible.
 _DEAD_LETTER_TOPIC: Final = "__dlq.errors.topic"
 _ENCODING: Final = "ottla-encoding"
 
@@ -69,7 +69,7 @@ class Receiving:
     async def _receive(
         self, queue: Queue, count: int, wait_s: int, lock_s: int
     ) -> Sequence[Delivery]:
-        """Messages that were received as often as the redrive policy allows are not among them."""
+        """Leaves out messages received as often as the redrive policy allows; they are rejected."""
         deadline = time.monotonic() + wait_s
         while True:
             deliveries = await self._queues.receive(
@@ -163,7 +163,7 @@ def _bounded(request: Mapping[str, Any], name: str, least: int, most: int, *, de
     return int(value)
 
 
-# What became of a handle.
+# Outcomes of handles.
 
 
 def _settle_error(settled: Settled) -> SqsError | None:
@@ -186,7 +186,7 @@ def _settle_error(settled: Settled) -> SqsError | None:
 
 
 def _deletion_error(queue: Queue, settled: Settled) -> SqsError | None:
-    """A message whose lock has ended, or that is gone, counts as deleted; not so in FIFO queues."""
+    """A message that is gone or whose lock expired counts as deleted, except in FIFO queues."""
     if settled.error is not SettleError.EXPIRED:
         return _settle_error(settled)
     if not queue.is_fifo:
@@ -201,7 +201,7 @@ def _deletion_error(queue: Queue, settled: Settled) -> SqsError | None:
 
 
 class _Wanted(NamedTuple):
-    """What of a message beside its body."""
+    """What to return of a message besides its body."""
 
     attributes: Sequence[str]
     system_attributes: Set[str]
@@ -213,7 +213,7 @@ def _message(call: Call, queue: Queue, delivery: Delivery, wanted: _Wanted) -> d
     body = text_of(content)
     if wanted.attributes:
         attributes = select(from_headers(delivery.headers), wanted.attributes)
-    if body is None:  # Not text: a Kafka producer wrote it.
+    if body is None:  # Not text: written by a Kafka producer.
         body = base64.b64encode(content).decode()
         attributes[_ENCODING] = {"StringValue": "base64", "DataType": "String"}
         content = body.encode()

@@ -1,4 +1,4 @@
-"""SQS answers at the root of the HTTP port, and at the URLs of queues."""
+"""SQS answers at the root of the HTTP port and at queue URLs."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ from ottla.gateway.services import Services
 
 
 def refusal(headers: Mapping[bytes, bytes], name: str, message: str) -> Response:
-    """Of a request whose sender is not known, as its protocol has errors."""
+    """The refusal of an unauthenticated request, in the error form of its protocol."""
     found = refused(SqsError(name, message, 403), is_json=b"x-amz-target" in headers)
     return Response(found.body, found.status, found.headers)
 

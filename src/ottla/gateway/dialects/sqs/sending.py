@@ -1,7 +1,7 @@
 """SendMessage and SendMessageBatch: messages become records.
 
-The body is the record's value, the message group its key, attributes are headers. What else a
-receiver is told is in headers that begin with `sqs-`.
+The body is the record's value, the message group its key, attributes are headers. Other data for
+receivers is in headers that begin with `sqs-`.
 """
 
 import hashlib
@@ -105,7 +105,7 @@ class Sending:
         ]
 
     async def _send_once(self, queue: Queue, message: Message) -> Published | Exception:
-        """A message whose deduplication id was seen lately is the one that was sent then."""
+        """A message with a recently seen deduplication id is taken for the one sent then."""
         scope = queue.attributes["DeduplicationScope"] == "messageGroup"
         group = f"{message.group_id}/" if scope else ""
         key = f"{queue.name}/{queue.topic_id}/{group}{message.deduplication_id}"
@@ -133,7 +133,7 @@ def _answer(
 
 
 def sequence_number(offset: int) -> str:
-    """Ascends within a message group, which is in one partition."""
+    """Ascending within a message group, which is in one partition."""
     return f"{offset:020d}"
 
 
@@ -145,7 +145,7 @@ def _message_or_error(call: Call, queue: Queue, entry: Entry) -> Message | SqsEr
 
 
 def message_of(call: Call, queue: Queue, request: dict[str, Any]) -> Message:
-    """SqsError if the message is not valid."""
+    """Raises SqsError if the message is not valid."""
     text: str = request["MessageBody"]
     if not text:
         raise missing("MessageBody")
@@ -164,7 +164,7 @@ def message_of(call: Call, queue: Queue, request: dict[str, Any]) -> Message:
     message_id = new_id()
     now_ms = time.time_ns() // 1_000_000
     headers = to_headers(attributes)
-    if not queue.is_fifo:  # There the id of a duplicate is that of the first.
+    if not queue.is_fifo:  # In FIFO queues a duplicate has the first message's id.
         headers.append((MESSAGE_ID, message_id.encode()))
     answer = {"MD5OfMessageBody": body_md5(body)}
     if attributes:
@@ -205,7 +205,7 @@ def _delay_s(queue: Queue, request: dict[str, Any]) -> int:
 def _fifo_parameters(
     queue: Queue, request: dict[str, Any], body: bytes
 ) -> tuple[str | None, str | None]:
-    """The message group, and the id that duplicates are known by."""
+    """The message group, and the id that identifies duplicates."""
     group_id = _token(request, "MessageGroupId")
     deduplication_id = _token(request, "MessageDeduplicationId")
     if not queue.is_fifo:

@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
-    deliveries: Sequence[Delivery] = ()  # Which go back if nobody is there to get them.
+    deliveries: Sequence[Delivery] = ()  # Returned if nobody is there to receive them.
 
 
 class SqsServer:
@@ -71,7 +71,7 @@ class SqsServer:
     async def answer(
         self, headers: Mapping[bytes, bytes], base_url: str, path: str, query: bytes, body: bytes
     ) -> Answer:
-        """`headers` by their names in lower case."""
+        """`headers` by lower-case name."""
         access_key, region = credential_of(headers.get(_AUTHORIZATION, b"").decode("latin-1"))
         call = Call(base_url, new_id(), access_key, region)
         target = headers.get(_TARGET)
@@ -120,7 +120,7 @@ class SqsServer:
 
 
 def refused(error: SqsError, *, is_json: bool) -> Answer:
-    """Before anything of the request was looked at but its protocol."""
+    """Before anything but the request's protocol was examined."""
     return (_json_error if is_json else _query_error)(error, new_id())
 
 
@@ -141,7 +141,7 @@ def _query_error(error: SqsError, request_id: str) -> Answer:
 
 
 def is_receive(headers: Mapping[bytes, bytes], query: bytes, body: bytes) -> bool:
-    """Whether the answer may take a while, and has messages that nobody else gets."""
+    """Whether the answer may take a while and hold messages that nobody else gets."""
     target = headers.get(_TARGET)
     if target is not None:
         return target == _RECEIVE_TARGET
@@ -149,7 +149,7 @@ def is_receive(headers: Mapping[bytes, bytes], query: bytes, body: bytes) -> boo
 
 
 def _deliveries(result: dict[str, Any] | None) -> Sequence[Delivery]:
-    """Taken out of the result of ReceiveMessage."""
+    """Removes them from the result of ReceiveMessage."""
     return () if result is None else result.pop(DELIVERIES, ())
 
 
@@ -167,7 +167,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     return request
 
 
-# The fast codec refuses lone surrogates, which clients get a better answer for.
+# The fast codec refuses lone surrogates, for which clients get a better answer.
 
 
 def _decoded(body: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The inputs of the operations: names and types of parameters, and which must be there."""
+"""Inputs of the operations: names and types of parameters, and which are required."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Integer:
 @dataclass(frozen=True, slots=True)
 class ListOf:
     member: "Shape"
-    query_name: str  # Of one member in the query protocol: QueryName.1, QueryName.2
+    query_name: str  # Prefix of a member in the query protocol: QueryName.1, QueryName.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ _MESSAGE: Final[Mapping[str, Shape]] = {
 
 
 def _of(required: str, **members: Shape) -> Structure:
-    """`required` parameters are text where `members` does not say otherwise."""
+    """`required` parameters are text unless `members` says otherwise."""
     names = required.split()
     return Structure({**dict.fromkeys(names, TEXT), **members}, frozenset(names))
 
@@ -120,7 +120,7 @@ INPUTS: Final[Mapping[str, Structure]] = {
 
 
 def validate(value: Any, shape: Shape, name: str = "") -> None:
-    """SqsError unless it has that shape; what the shape does not name is left alone."""
+    """Raises SqsError unless it has that shape; ignores what the shape does not name."""
     match shape:
         case Text():
             _expect(isinstance(value, str), name, "a string")
@@ -145,7 +145,7 @@ def _validate_members(value: dict[str, Any], shape: Structure) -> None:
         if found is None:
             if name in shape.required:
                 raise missing(name)
-        elif member is not TEXT or type(found) is not str:  # Most of them are.
+        elif member is not TEXT or type(found) is not str:  # True of most members.
             validate(found, member, name)
 
 
