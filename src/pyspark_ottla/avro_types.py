@@ -1,7 +1,7 @@
-"""Types of Avro as those of Spark, as Spark's own Avro source has them.
+"""Avro types as Spark types, mapped like Spark's own Avro source.
 
-A union of null and one type is that type; of whole numbers the longer one, of numbers a double.
-Refused, with their name: other unions, types that contain themselves, times of day.
+A union of null and one type is that type; of integer types the longer one, of numbers a double.
+Refused by name: other unions, recursive types, times of day.
 """
 
 import json
@@ -50,7 +50,7 @@ _LOGICAL: dict[str, DataType] = {
 
 
 def parse_avro_type(text: str) -> DataType:
-    """The Spark type of an Avro schema in JSON; OptionError for one that has none."""
+    """The Spark type of an Avro schema in JSON. Raises OptionError if it has none."""
     try:
         schema = json.loads(text)
     except ValueError as error:

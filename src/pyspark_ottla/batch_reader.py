@@ -1,4 +1,4 @@
-"""A batch query over topics: plans ranges of offsets, and reads them in tasks."""
+"""A batch query over topics: plans offset ranges and reads them in tasks."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ class OttlaReader(DataSourceReader):
         return PushFilters(self.push)
 
     def push(self, filters: Sequence["Filter"]) -> list["Filter"]:
-        """Those that Spark has to apply itself."""
+        """Returns the filters that Spark must apply itself."""
         self._narrowing, left = narrow(filters)
         return left
 
@@ -48,7 +48,7 @@ class OttlaReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         from pyspark_ottla.range_reader import read_range
 
-        if isinstance(partition, OffsetRange):  # Spark has one that is none when there is nothing.
+        if isinstance(partition, OffsetRange):  # Otherwise Spark's own: nothing to read.
             yield from read_range(self._options, self._schema, partition)
 
     def _ranges(self, cluster: Cluster) -> list[OffsetRange]:
@@ -80,7 +80,7 @@ class OttlaReader(DataSourceReader):
     def _clamp(
         self, cluster: Cluster, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
     ) -> None:
-        """Offsets that were given by number may lie outside of what is there."""
+        """Explicit offsets may lie outside the log."""
         fail = self._options.fail_on_data_loss
         if isinstance(self._options.start, AtOffsets):
             firsts = known_offsets(
@@ -118,4 +118,4 @@ class OttlaReader(DataSourceReader):
         }
 
 
-_NOTHING = 2**63 - 1  # An offset that no record has.
+_NOTHING = 2**63 - 1  # An offset beyond every record.

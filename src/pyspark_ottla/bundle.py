@@ -1,11 +1,11 @@
-"""What Python workers need on machines without Ottla, in a file that Spark hands out to them.
+"""Bundles what Python workers need on machines without Ottla into a file that Spark distributes.
 
     python -m pyspark_ottla.bundle ottla.zip              Ottla, for --py-files
     python -m pyspark_ottla.bundle ottla.tar.gz           and what it imports, for spark.archives
     python -m pyspark_ottla.bundle ottla.tar.gz pandas    and more of what is installed here
 
-A zip has only Python in it: the workers must have what Ottla imports. An archive has libraries in
-machine code, so it suits workers with this version of Python, on this kind of processor.
+A zip contains only Python code: the workers must have what Ottla imports. An archive contains
+compiled libraries, so it suits workers with this Python version and processor architecture.
 """
 
 import re
@@ -21,14 +21,14 @@ from typing import NamedTuple
 PACKAGES = ("ottla", "pyspark_ottla", "pyspark_ottla_table")
 LIBRARIES = ("kio", "crc32c", "cramjam", "zstandard", "fastavro", "numpy", "pyarrow")
 
-_LEFT_OUT = {"pyspark", "py4j"}  # Spark brings them.
+_LEFT_OUT = {"pyspark", "py4j"}  # Spark ships them.
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz")
-_COMPRESSION_LEVEL = 1  # Libraries hardly get smaller with more.
+_COMPRESSION_LEVEL = 1  # Higher levels hardly shrink libraries.
 
 
 class BundleError(Exception):
-    """A bundle that cannot be made; the message says why."""
+    """A bundle cannot be built; the message says why."""
 
 
 class _File(NamedTuple):
@@ -37,7 +37,7 @@ class _File(NamedTuple):
 
 
 def write_bundle(target: Path, more: Sequence[str] = ()) -> None:
-    """`more` are names of distributions, for an archive."""
+    """`more` names additional distributions, for an archive."""
     if target.suffix == ".zip":
         if more:
             raise BundleError(f"{target.name} takes Ottla alone: libraries need a .tar.gz")
@@ -65,7 +65,7 @@ def _files_of_packages() -> Iterator[_File]:
 
 
 def _required(names: Iterable[str]) -> list[metadata.Distribution]:
-    """The distributions, and those that they need."""
+    """The distributions and their dependencies."""
     found: dict[str, metadata.Distribution] = {}
     waiting = list(names)
     for name in waiting:
@@ -80,7 +80,7 @@ def _required(names: Iterable[str]) -> list[metadata.Distribution]:
 
 
 def _requirements(distribution: metadata.Distribution) -> Iterator[str]:
-    """Without those of extras, and of other systems and Pythons, which are not installed."""
+    """Without those for extras or other platforms and Python versions, which are not installed."""
     for text in distribution.requires or ():
         requirement, _, marker = text.partition(";")
         name = _REQUIREMENT.match(requirement.strip())
@@ -101,7 +101,7 @@ def _key(name: str) -> str:
 
 
 def _files_of(distributions: Iterable[metadata.Distribution]) -> Iterator[_File]:
-    """Without programs, which are outside of the directory of packages."""
+    """Without programs, which are outside the packages directory."""
     for distribution in distributions:
         for file in distribution.files or ():
             path = Path(str(file.locate()))

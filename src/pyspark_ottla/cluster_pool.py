@@ -1,9 +1,8 @@
 """Connections that a Python process keeps for the next task or plan.
 
-Spark uses its Python workers again, and what a micro-batch asks of brokers takes less time than
-connecting to them. Each borrower has a cluster for itself, which remembers who leads and who
-coordinates for a second at most. One whose borrower failed is closed, because answers may be on
-their way to it.
+Spark reuses its Python workers, and the requests of a micro-batch take less time than connecting.
+Each borrower has a cluster to itself, which caches leaders and coordinators for at most a second.
+After a borrower fails its cluster is closed, because responses may still be on their way to it.
 """
 
 import atexit
@@ -16,13 +15,13 @@ from typing import NamedTuple, Protocol
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.security import Security
 
-_IDLE_S_MAX = 30  # Less than brokers and firewalls allow for.
+_IDLE_S_MAX = 30  # Less than the idle timeout of brokers and firewalls.
 _IDLE_MAX = 4
-_METADATA_S_MAX = 1.0  # Some micro-batches; short enough for partitions that are new.
+_METADATA_S_MAX = 1.0  # Spans some micro-batches; short enough to notice new partitions.
 
 
 class ClusterOptions(Protocol):
-    """What tells one cluster and the way to talk to it from another."""
+    """What distinguishes clusters, and how to connect to them."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -55,7 +54,7 @@ _idle: dict[_Key, list[_Idle]] = defaultdict(list)
 
 @contextmanager
 def borrow(options: ClusterOptions) -> Iterator[Cluster]:
-    """A cluster that nobody else uses until the end of the block."""
+    """A cluster for exclusive use until the end of the block."""
     key = _Key(
         options.bootstrap_servers,
         options.client_id,

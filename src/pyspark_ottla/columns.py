@@ -1,4 +1,4 @@
-"""The columns of a topic: those of Spark's Kafka source, and which of them a read wants."""
+"""The columns of a topic, like those of Spark's Kafka source, and the ones that a read selects."""
 
 import difflib
 import json
@@ -34,12 +34,12 @@ COLUMNS = StructType(
         StructField("headers", _HEADERS),
     ]
 )
-RAW_VALUE = StructField("rawValue", BinaryType())  # What `value` was read from.
-VALUE_ERROR = StructField("valueError", StringType())  # Why it is none; null if it is.
+RAW_VALUE = StructField("rawValue", BinaryType())  # The bytes that `value` was decoded from.
+VALUE_ERROR = StructField("valueError", StringType())  # Why it failed; null if it did not.
 
 
 def default_schema(options: SourceOptions) -> StructType | str:
-    """All columns; headers and raw values if they are asked for. A text is for Spark to parse."""
+    """All columns; headers and raw values only on request. Spark parses a text result."""
     value = _value_type(options)
     fields = [field for field in COLUMNS if field.name != "headers" or options.include_headers]
     if options.include_raw_value:
@@ -70,7 +70,7 @@ def _value_type(options: SourceOptions) -> DataType | str:
 
 
 def _json_type(text: str) -> DataType | str:
-    """Of the text that Spark writes a schema in, or the JSON."""
+    """From DDL or JSON, as Spark writes schemas."""
     if text.lstrip().startswith("{"):
         try:
             return StructType.fromJson(json.loads(text))
@@ -83,7 +83,7 @@ _NESTED = ("struct<", "array<", "map<")
 
 
 def validate_schema(schema: StructType, options: SourceOptions) -> None:
-    """A read that gives its own schema takes some of the columns as they are, in any order."""
+    """A read with its own schema selects columns in any order, with their types unchanged."""
     known: dict[str, DataType | None] = {field.name: field.dataType for field in COLUMNS}
     known["value"] = _fixed_value_type(options)
     if options.value_format is not ValueFormat.BINARY:
@@ -104,7 +104,7 @@ def validate_schema(schema: StructType, options: SourceOptions) -> None:
 
 
 def _fixed_value_type(options: SourceOptions) -> DataType | None:
-    """None for JSON, whose values are read as whatever the schema says."""
+    """None for JSON, whose values are read as the schema says."""
     if options.value_format is ValueFormat.JSON:
         return None
     found = _value_type(options)

@@ -1,4 +1,4 @@
-"""What to do when records are gone before they were read: stop, or say so and go on."""
+"""What to do when records were deleted before they were read: fail, or report it and continue."""
 
 import logging
 
@@ -6,7 +6,7 @@ logger = logging.getLogger("pyspark_ottla")
 
 
 class DataLoss(Exception):
-    """Records that should have been read are not there any more."""
+    """Records that should have been read are gone."""
 
 
 def report_loss(message: str, *, fail: bool) -> None:

@@ -1,12 +1,12 @@
-"""Filters of a query that make a read smaller.
+"""Query filters that narrow a read.
 
-topic, partition  decide which partitions are read, whatever the filter
-offset            narrows the range of each partition
-timestamp         a lower bound becomes an offset, by the broker's time index. Spark still looks at
-                  every row, and there is no upper bound: times that producers set need not rise,
-                  and a record of an earlier time may come later
+topic, partition  select the partitions to read, with any filter
+offset            narrows each partition's range
+timestamp         a lower bound becomes an offset, through the broker's time index. Spark still
+                  checks every row, and upper bounds are not used: producer times need not rise,
+                  so a record with an earlier time may come later
 
-Spark 4.0 pushes no filters and has no classes for them, so they are looked up when one comes.
+Spark 4.0 pushes no filters and has no classes for them, so they are looked up on first use.
 """
 
 import datetime as dt
@@ -30,7 +30,7 @@ _NEVER_NULL = ("topic", "partition", "offset", "timestamp", "timestampType")
 
 @dataclass
 class Narrowing:
-    """What is left to read; filters only ever make it less."""
+    """What is left to read; filters only narrow it."""
 
     partition_filters: list["Filter"] = field(default_factory=list)
     start: int = 0
@@ -38,7 +38,7 @@ class Narrowing:
     timestamp_min: int | None = None  # Milliseconds.
 
     def take(self, item: "Filter") -> bool:
-        """True if the filter is answered for good, so that Spark need not look at it again."""
+        """True if the filter is fully handled, so that Spark need not apply it again."""
         column = _column(item)
         if isinstance(item, spark.IsNotNull) and column in _NEVER_NULL:
             return True
@@ -93,7 +93,7 @@ class Narrowing:
 
 
 def narrow(filters: Iterable["Filter"]) -> tuple[Narrowing, list["Filter"]]:
-    """What is left to read, and the filters that Spark has to apply to it."""
+    """What is left to read, and the filters that Spark must still apply."""
     narrowing = Narrowing()
     return narrowing, [item for item in filters if not narrowing.take(item)]
 
@@ -120,7 +120,7 @@ def holds(item: "Filter", value: Any) -> bool | None:
     return bool(compare(value, item.value))  # type: ignore[attr-defined]
 
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {  # By the name of the filter's class.
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {  # By filter class name.
     "EqualTo": operator.eq,
     "EqualNullSafe": operator.eq,
     "GreaterThan": operator.gt,

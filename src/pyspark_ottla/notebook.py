@@ -1,11 +1,11 @@
-"""Streaming queries in a notebook: a table of the last batch, and how rows and lag went.
+"""Streaming queries in a notebook: a table of the last batch, and charts of rows and lag.
 
     from pyspark_ottla import ottla_progress
 
-    ottla_progress(query)          # As it is now; the cell shows it.
-    ottla_progress(query).watch()  # Drawn again with every batch, until the query ends.
+    ottla_progress(query)          # The current state; the cell shows it.
+    ottla_progress(query).watch()  # Redrawn with every batch, until the query ends.
 
-Every Python worker imports this with the package, so it imports what it needs when it is called.
+Every Python worker imports this with the package, so it imports its dependencies on first use.
 """
 
 import importlib
@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.progress import QueryProgress
 
-_POINTS_MAX = 100  # Batches that Spark remembers.
+_POINTS_MAX = 100  # Batches that Spark keeps.
 _WIDTH, _HEIGHT = 320, 48
 _STYLE = "font-family:sans-serif;font-size:13px"
 
 
 class QueryView:
-    """What a notebook shows of a query: Jupyter asks for HTML, a plain shell for text."""
+    """A query as shown in a notebook: HTML in Jupyter, text in a plain shell."""
 
     def __init__(self, query: Any) -> None:
         self._query = query
 
     def watch(self, every_s: float = 1.0) -> None:
-        """Until the query has ended, or the cell is interrupted."""
+        """Returns when the query has ended or the cell is interrupted."""
         show = _display()
         shown = show(self, None)
         while self._query.isActive:
@@ -44,7 +44,7 @@ class QueryView:
         return render_text(*self._read())
 
     def _read(self) -> "tuple[str, str, list[QueryProgress]]":
-        """Name, state and one entry for each batch."""
+        """Name, state and one entry per batch."""
         name = self._query.name or str(self._query.id)
         failure = self._query.exception()
         state = "running" if self._query.isActive else f"failed: {failure}" if failure else "ended"
@@ -52,12 +52,12 @@ class QueryView:
 
 
 def ottla_progress(query: Any) -> QueryView:
-    """Rows, rates, lag and state of a streaming query, for a cell of a notebook."""
+    """Rows, rates, lag and state of a streaming query, for a notebook cell."""
     return QueryView(query)
 
 
 def batches_of(reports: Sequence[Any]) -> "list[QueryProgress]":
-    """Of each report its own figures, not those of all before it."""
+    """The figures of each report alone, not cumulative."""
     from pyspark_ottla.pipeline.progress import Progress
 
     found = []
@@ -119,7 +119,7 @@ def _plot(title: str, values: Sequence[float]) -> str:
 
 
 def _display() -> Any:
-    """Draws an object, again in the same place where there is a notebook."""
+    """Display an object; in a notebook, redraw it in place."""
     try:
         display = importlib.import_module("IPython.display").display
     except ImportError:

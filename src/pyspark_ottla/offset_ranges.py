@@ -1,4 +1,4 @@
-"""Stretches of partitions: what one task reads, and how much of all a micro-batch takes."""
+"""Offset ranges: what one task reads, and how much a micro-batch takes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from ottla.client.wire.cluster import TopicPartition
 
 @dataclass(frozen=True)
 class OffsetRange(InputPartition):
-    """The records of one partition from `start` on and before `end`."""
+    """The records of one partition in [start, end)."""
 
     topic: str
     partition: int
     start: int
     end: int  # Invariant: > start.
-    topic_id: str | None  # Of the topic that was meant; one made again has another.
+    topic_id: str | None  # Of the planned topic; a recreated topic has another.
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -27,13 +27,13 @@ class OffsetRange(InputPartition):
 
 @dataclass(frozen=True)
 class OffsetRanges(InputPartition):
-    """Of several partitions, which one task reads one after the other."""
+    """Ranges of several partitions, read one after another by one task."""
 
     ranges: tuple[OffsetRange, ...]
 
 
 def ranges_in(partition: InputPartition) -> tuple[OffsetRange, ...]:
-    """What one task reads."""
+    """The ranges that one task reads."""
     assert isinstance(partition, OffsetRange | OffsetRanges)
     return partition.ranges if isinstance(partition, OffsetRanges) else (partition,)
 
@@ -41,7 +41,7 @@ def ranges_in(partition: InputPartition) -> tuple[OffsetRange, ...]:
 def join_ranges(
     ranges: Sequence[OffsetRange], offsets_max: int
 ) -> list[OffsetRange | OffsetRanges]:
-    """Neighbours together, as long as they have so few offsets; larger ones stay alone."""
+    """Group neighbours up to `offsets_max` offsets in total; larger ranges stay alone."""
     groups: list[list[OffsetRange]] = []
     total = 0
     for item in ranges:
@@ -55,7 +55,7 @@ def join_ranges(
 
 
 def split_ranges(ranges: Sequence[OffsetRange], count_min: int | None) -> list[OffsetRange]:
-    """At least so many, if there are so many offsets; large ranges are cut into even parts."""
+    """At least `count_min` ranges if there are enough offsets; large ranges are split evenly."""
     total = sum(item.end - item.start for item in ranges)
     if count_min is None or len(ranges) >= count_min:
         return list(ranges)
@@ -74,9 +74,9 @@ def split_ranges(ranges: Sequence[OffsetRange], count_min: int | None) -> list[O
 def limit_offsets(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], rows_max: int
 ) -> dict[TopicPartition, int]:
-    """Ends so that about `rows_max` offsets lie before them, each partition by its share.
+    """Ends with about `rows_max` offsets before them, shared out in proportion.
 
-    A partition with anything to read moves by one at least, so that none waits for ever.
+    A partition with anything to read advances by at least one, so that none starves.
     """
     sizes = {partition: max(0, end - starts[partition]) for partition, end in ends.items()}
     total = sum(sizes.values())

@@ -1,12 +1,12 @@
-"""Names of options: those that there are, those of Spark's Kafka source that mean nothing here.
+"""Known option names, and options of Spark's Kafka source that do not apply here.
 
-Spark hands options over with their names in lower case, so they are looked up by that.
+Spark passes option names in lower case, so they are looked up that way.
 """
 
 import difflib
 from collections.abc import Iterable, Mapping
 
-# By how they begin, in lower case, with what to say.
+# By lower-case prefix, with the message.
 _REFUSED = {
     "kafka.sasl.": "of SASL there are kafka.sasl.mechanism, jaas.config, username and password",
     "kafka.ssl.": "of TLS there are kafka.ssl.truststore., keystore. and key. in PEM",
@@ -25,15 +25,15 @@ _REFUSED = {
 }
 
 
-_OF_A_TABLE = "provider"  # What Spark adds to the options of a table in its catalog.
+_OF_A_TABLE = "provider"  # Added by Spark to the options of a catalog table.
 
 
 class OptionError(ValueError):
-    """An option that is missing, unknown, wrong, or at odds with another."""
+    """An option is missing, unknown, wrong, or in conflict with another."""
 
 
 def validate_names(options: Mapping[str, str], known: Iterable[str]) -> None:
-    """Every name is one of those that are known, in any case."""
+    """Every name must be a known one, in any case."""
     by_lower = {name.lower(): name for name in known}
     lower = [name.lower() for name in options]
     if _OF_A_TABLE in lower:

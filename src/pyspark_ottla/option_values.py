@@ -1,4 +1,4 @@
-"""Values of options, which are texts, as what they stand for."""
+"""Typed values of options, which are text."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from pyspark_ottla.option_names import OptionError
 
 
 class OptionValues:
-    """Each method raises OptionError when the value is not of its kind, and allows for none."""
+    """Each method returns None for a missing option, and raises OptionError for a bad value."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -18,7 +18,7 @@ class OptionValues:
         return name.lower() in self._values
 
     def is_empty(self, name: str) -> bool:
-        """For an option in which the empty text has a meaning."""
+        """For options in which the empty text has a meaning."""
         return self._values.get(name.lower()) == ""
 
     def text(self, name: str) -> str | None:
@@ -28,7 +28,7 @@ class OptionValues:
         return value
 
     def one_of(self, names: Sequence[str]) -> str | None:
-        """The one that is given, of options that exclude each other."""
+        """The given one of several mutually exclusive options."""
         given = [name for name in names if self.text(name) is not None]
         if len(given) > 1:
             raise OptionError(f"options {' and '.join(given)} exclude each other")
@@ -39,7 +39,7 @@ class OptionValues:
         return default if value is None else value == "true"
 
     def choice(self, name: str, choices: Iterable[str]) -> str | None:
-        """In lower case."""
+        """Returned in lower case."""
         value = self.text(name)
         if value is None:
             return None
@@ -67,7 +67,7 @@ class OptionValues:
         offsets = {}
         for topic, numbers in self._object(name).items():
             if topic.startswith("@"):
-                continue  # Of an offset that was taken from a query's progress.
+                continue  # From an offset copied out of a query's progress.
             if not isinstance(numbers, dict):
                 raise self._not_like(name, '{"topic": {"0": 23}}')
             for partition, number in numbers.items():

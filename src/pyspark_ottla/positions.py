@@ -1,4 +1,4 @@
-"""Where a read begins or ends, as options say it, and the offsets that come of it."""
+"""Start and end positions as options give them, and the offsets they resolve to."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from pyspark_ottla.option_names import OptionError
 
 @dataclass(frozen=True)
 class AtEnd:
-    """The same end of every partition."""
+    """The same end in every partition."""
 
     end: int  # EARLIEST or LATEST.
 
 
 @dataclass(frozen=True)
 class AtOffsets:
-    offsets: Mapping[TopicPartition, int]  # EARLIEST and LATEST among them.
+    offsets: Mapping[TopicPartition, int]  # May include EARLIEST and LATEST.
     option: str
 
 
@@ -25,17 +25,17 @@ class AtOffsets:
 class AtTimes:
     """The first record at or after a time in milliseconds."""
 
-    times: Mapping[TopicPartition, int] | None  # None: `everywhere` holds for all.
+    times: Mapping[TopicPartition, int] | None  # None: `everywhere` applies to all.
     everywhere: int | None
     option: str
-    latest_if_none: bool  # What to do where no record is so late: go to the end, or refuse.
+    latest_if_none: bool  # If no record is that late: start at the end, or fail.
 
 
 Position = AtEnd | AtOffsets | AtTimes
 
 
 class NoRecordSoLate(Exception):
-    """There is no record at or after the time that a read is to start from."""
+    """No record is at or after the requested start time."""
 
 
 def resolve(
@@ -44,7 +44,7 @@ def resolve(
     partitions: Collection[TopicPartition],
     isolation: Isolation,
 ) -> dict[TopicPartition, int]:
-    """The offset in each of the partitions."""
+    """The offset in each partition."""
     if isinstance(position, AtEnd):
         return known_offsets(cluster, dict.fromkeys(partitions, position.end), isolation)
     if isinstance(position, AtTimes):
@@ -61,7 +61,7 @@ def resolve(
 def known_offsets(
     cluster: Cluster, ends: Mapping[TopicPartition, int], isolation: Isolation
 ) -> dict[TopicPartition, int]:
-    """Of EARLIEST and LATEST, which every partition has."""
+    """For EARLIEST and LATEST, which every partition has."""
     found = list_offsets(cluster, ends, isolation)
     return {partition: offset or 0 for partition, offset in found.items()}
 

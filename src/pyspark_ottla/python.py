@@ -1,10 +1,10 @@
 """The Python that Spark's workers run on.
 
-Spark puts an archive of PySpark before everything that is installed, and Python compiles what it
-imports from an archive anew in every process. A start from the installed PySpark takes a third of
-the time. A process that Spark waits for connects before that, with `early_connection`.
+Spark puts an archive of PySpark ahead of everything installed, and Python recompiles imports from
+an archive in every process. Starting from the installed PySpark takes a third of the time. A
+process that Spark waits for connects before that, with `early_connection`.
 
-Prints it for shells, where a server of Spark is started:
+Prints it for shells that start a Spark server:
 `export PYSPARK_PYTHON=$(python -m pyspark_ottla.python)`.
 """
 
@@ -38,12 +38,12 @@ exec {python} "$@"
 
 
 def use_installed_pyspark(environment: MutableMapping[str, str] = os.environ) -> None:
-    """For the workers of a Spark on this machine, unless somebody has said what they run on."""
+    """For the workers of a local Spark, unless their Python was already chosen."""
     environment.setdefault("PYSPARK_PYTHON", str(wrap_python()))
 
 
 def wrap_python() -> Path:
-    """A program that is this Python, without the archive."""
+    """A program that runs this Python without the archive."""
     text = _WRAPPER.format(
         python=shlex.quote(sys.executable),
         early_connection=shlex.quote(early_connection.__file__),
@@ -61,7 +61,7 @@ def wrap_python() -> Path:
 
 
 def _is_own(path: Path, text: str) -> bool:
-    """Others may write to the directory, but not what this user owns."""
+    """Others may write to the directory, but cannot replace what this user owns."""
     return (
         path.is_file()
         and not path.is_symlink()

@@ -1,7 +1,7 @@
-"""What a task does: reads a range of a partition into Arrow batches, in bounded memory.
+"""The work of a task: reads a partition's range into Arrow batches, in bounded memory.
 
-The next fetch is under way while the last one is decoded. A range that is not there any more, or
-ends before it should, is a loss and reported as one.
+The next fetch is in flight while the last one is decoded. A range that is gone, or ends early, is
+reported as data loss.
 """
 
 import time
@@ -45,7 +45,7 @@ def read_range(
 
 
 class ArrowBatches:
-    """Chunks with the columns that the broker does not send, in the order of the schema."""
+    """Chunks with the columns that the broker does not send, in schema order."""
 
     def __init__(self, options: SourceOptions, schema: StructType, wanted: OffsetRange) -> None:
         self._schema = to_arrow_schema(schema)
@@ -57,7 +57,7 @@ class ArrowBatches:
         if has_value and options.value_format is not ValueFormat.BINARY:
             kind = self._schema.field(Column.VALUE).type
             self._values = ValueReader(options, kind, str(wanted.topic_partition))
-            self.columns |= {Column.OFFSET}  # To say where a bad value is.
+            self.columns |= {Column.OFFSET}  # To locate bad values.
         rows_max = min(ROWS_MAX, wanted.end - wanted.start)
         self._constants = {
             "topic": repeated_text(wanted.topic, rows_max),
@@ -126,7 +126,7 @@ class _RangeReader:
         yield from decode_batches(fetched.records, scan.batches, self._columns, start, end)
 
     def _fetch(self, fetcher: Fetcher) -> Fetched | None:
-        """None if there was nothing at the offset any more; reading goes on where there is."""
+        """None if nothing was left at the offset; reading continues where records are."""
         try:
             fetched = fetcher.fetch(self._offset)
             if self._is_known_by_its_id():
@@ -144,7 +144,7 @@ class _RangeReader:
             return None
 
     def _on_nothing(self, fetched: Fetched) -> None:
-        """The broker has not answered with a batch, though there should be more."""
+        """The broker returned no batch although there should be more."""
         if len(fetched.records):
             raise CorruptBatch(
                 f"{self._wanted.topic_partition}: no whole batch at offset {self._offset}"
@@ -169,7 +169,7 @@ class _RangeReader:
         return False
 
     def _is_known_by_its_id(self) -> bool:
-        """Whether the cluster means the topic that was planned for, by what it last learnt."""
+        """Whether the cluster's latest metadata has the planned topic id."""
         topic = self._cluster.retry(lambda: self._cluster.topic(self._wanted.topic))
         return self._wanted.topic_id in (None, str(topic.id))
 

@@ -1,11 +1,11 @@
-"""The options of TLS and SASL, spelled as Java's client has them.
+"""TLS and SASL options, named as in the Java client.
 
-Certificates and keys are PEM (`kafka.ssl.truststore.type=PEM`), in files or as text: a truststore
-of Java's own kind cannot be read without Java. Files are read where the query is planned, and their
-text goes to the tasks, so they need not be on every machine.
+Certificates and keys are PEM (`kafka.ssl.truststore.type=PEM`), in files or inline: a truststore in
+Java's own format cannot be read without Java. Files are read where the query is planned and sent to
+the tasks as text, so they need not be on every machine.
 
-Without any of these options, the file that OTTLA_COMMAND_CONFIG names says how to log in, or the
-profile in use (`ottla profile use`) if it is of the same servers, also read where the query is
+Without any of these options, the login comes from the file that OTTLA_COMMAND_CONFIG names, or from
+the profile in use (`ottla profile use`) if it is for the same servers; also read where the query is
 planned.
 """
 
@@ -47,7 +47,7 @@ _CREDENTIAL = r'\b{}\s*=\s*"((?:[^"\\]|\\.)*)"'
 
 
 def default_servers() -> str | None:
-    """Of the cluster that OTTLA_COMMAND_CONFIG or the profile in use names, if there is one."""
+    """Servers from OTTLA_COMMAND_CONFIG or the profile in use, if there are any."""
     servers = _login("").get("bootstrap.servers")
     return str(servers) if servers else None
 
@@ -65,7 +65,7 @@ def parse_security(values: OptionValues, servers: str) -> Security:
 
 
 def security_for(servers: str) -> Security:
-    """Where no option says it."""
+    """Security settings when no option gives them."""
     try:
         security = security_of(_login(servers))
         if security.tls is not None:

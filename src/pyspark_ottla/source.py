@@ -1,7 +1,7 @@
-"""What Spark calls by the name `ottla`.
+"""What Spark calls for the name `ottla`.
 
 Spark imports this in every Python worker that looks for any data source, so the parts that need
-numpy and Arrow are imported when they are asked for.
+numpy and Arrow are imported on first use.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ class DefaultSource(DataSource):
         from pyspark_ottla.source_options import parse_source_options
 
         columns = default_schema(parse_source_options(self.options))
-        settle()  # The process that makes sources does nothing else, for each read of the session.
+        settle()  # Spark creates a source per read, in a process that does nothing else.
         return columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -60,5 +60,5 @@ class DefaultSource(DataSource):
         from pyspark_ottla.sink.options import parse_sink_options
         from pyspark_ottla.sink.writers import StreamWriter
 
-        settle()  # Spark makes a writer for each micro-batch.
+        settle()  # Spark creates a writer for each micro-batch.
         return StreamWriter(parse_sink_options(self.options, is_stream=True), schema)

@@ -1,4 +1,4 @@
-"""The options of a read, spelled as those of Spark's Kafka source, checked and typed."""
+"""The options of a read, named as in Spark's Kafka source, checked and typed."""
 
 import enum
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ class SourceOptions:
     security: Security
 
     def connect(self) -> Cluster:
-        """The cluster; no connection is made before it is asked something."""
+        """The cluster; connects on the first request."""
         return Cluster(
             self.bootstrap_servers,
             client_id=self.client_id,
@@ -93,7 +93,7 @@ class SourceOptions:
 
 
 def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> SourceOptions:
-    """OptionError for what does not fit; `use` is not known when Spark asks for the columns."""
+    """Raises OptionError. `use` is unknown when Spark asks for the columns."""
     validate_names(options, NAMES)
     values = OptionValues(options)
     _validate_use(values, use)

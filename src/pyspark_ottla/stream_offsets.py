@@ -1,13 +1,12 @@
-"""The offset of a stream, as it stands in the checkpoint and in a query's progress.
+"""A stream's offset, as in its checkpoint and progress reports.
 
 `{"orders": {"0": 23, "1": 40}, "@ids": {"orders": "..."}}`: the next offset of each partition, as
-Spark's Kafka source writes it, and the ids of the topics, by which one that was deleted and made
-again is known. Topics never have an @ in their name. What is equal is written alike.
+Spark's Kafka source writes it, and the topic ids, which reveal a topic that was deleted and
+recreated. Topic names never contain @. Equal offsets are written identically.
 
-Spark keeps the end of a micro-batch and not its start, which is the end of the one before. The
-first one has none before, so its end says in "@start" where it starts: a query that is started
-again before it has committed anything would else start at what is the latest by then. "@initial"
-marks where a query begins.
+Spark stores the end of a micro-batch, whose start is the end of the one before. The first one has
+no predecessor, so its end records its start in "@start": otherwise a query restarted before its
+first commit would begin at what is the latest by then. "@initial" marks where a query begins.
 """
 
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ Offsets = Mapping[TopicPartition, int]
 
 class StreamOffset(NamedTuple):
     offsets: Offsets
-    topic_ids: Mapping[str, str]  # Without the topics whose broker knows no ids.
+    topic_ids: Mapping[str, str]  # Without topics whose broker has no ids.
     is_initial: bool = False
     start: Offsets | None = None  # Of the micro-batch that ends here, if it is the first.
 
@@ -40,7 +39,7 @@ class StreamOffset(NamedTuple):
         return written
 
     def first_start(self) -> Offsets | None:
-        """Where the micro-batch that ends here starts, if it is the first of its query."""
+        """Where the micro-batch that ends here starts, if it is its query's first."""
         return self.offsets if self.is_initial else self.start
 
 

@@ -1,8 +1,8 @@
 """A stream over topics: micro-batches between offsets of all partitions.
 
-The driver has one reader for a query and asks it what is there; tasks get copies of it. New
-partitions and topics are seen at every micro-batch and read from their first record. What was lost
-is found when a micro-batch is planned, and reported then.
+The driver has one reader per query and asks it for new offsets; tasks get copies of it. New
+partitions and topics are noticed at every micro-batch and read from their first record. Data loss
+is detected and reported when a micro-batch is planned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ from pyspark_ottla.subscription import UnknownPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A task, with the Python processes that it needs, takes longer than to read so few records.
+# A task, with the Python processes it needs, takes longer than reading this few records.
 _OFFSETS_TOGETHER_MAX = 2_000
 _NO_START = (NoRecordSoLate, OptionError, UnknownPartition)
 
@@ -54,13 +54,13 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._schema = schema
         self._open_cluster: Cluster | None = None
-        self._target: StreamOffset | None = None  # Where a query that ends by itself ends.
+        self._target: StreamOffset | None = None  # End of a query that stops by itself.
         self._latest: StreamOffset | None = None  # As last seen.
-        self._initial: StreamOffset | None = None  # Spark asks for it more than once.
-        self._reached: dict[str, Any] | None = None  # Where the last micro-batch ends.
+        self._initial: StreamOffset | None = None  # Cached, because Spark asks more than once.
+        self._reached: dict[str, Any] | None = None  # End of the last micro-batch.
 
     def __getstate__(self) -> dict[str, Any]:
-        """For tasks, which have no use for the connections of the driver."""
+        """For tasks, which do not need the driver's connections."""
         return self.__dict__ | {"_open_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -80,13 +80,13 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Without arguments before Spark 4.2; it plans an empty range to say where it resumes.
 
-        Not so with Trigger.AvailableNow: there it asks once, before it says anything. What it is
-        told then ends in a checkpoint as it is, also marked as initial.
+        Except with Trigger.AvailableNow: there it asks once, before any planning. The result then
+        goes into a checkpoint unchanged, including its initial mark.
         """
         if start is None:
             try:
                 start = self.initialOffset() if self._reached is None else self._reached
-            except _NO_START:  # One that is resumed needs none; a new one is told when it asks.
+            except _NO_START:  # A resumed query needs none; a new one fails when it asks.
                 self._reached = self._ask_latest().as_json()
                 return self._reached
         self._reached = self._next_end(start, limit)
@@ -100,7 +100,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = limit_offsets(self._starts(before, latest), ends, limit.max_rows)
         plain = StreamOffset(ends, latest.topic_ids).as_json()
         if plain == StreamOffset(before.offsets, before.topic_ids).as_json():
-            return start  # As it is, because Spark compares the text.
+            return start  # Unchanged, because Spark compares the text.
         first_start = before.offsets if before.is_initial else None
         return StreamOffset(ends, latest.topic_ids, start=first_start).as_json()
 
@@ -135,7 +135,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return chain.from_iterable(read_range(self._options, self._schema, each) for each in ranges)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Shows others how far the query is; nothing depends on it, so a failure is only said."""
+        """Publish the query's progress; nothing depends on it, so a failure is only logged."""
         group = self._options.commit_group
         if group is None:
             return
@@ -174,7 +174,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._latest
 
     def _starts(self, before: StreamOffset, after: StreamOffset) -> dict[TopicPartition, int]:
-        """Where to go on in each partition of `after`: at the first record of a new one."""
+        """Where to continue in each partition of `after`; new ones start at their first record."""
         new = [
             partition
             for partition in after.offsets

@@ -1,4 +1,4 @@
-"""Which partitions a read is about."""
+"""Which partitions a read covers."""
 
 import re
 from collections.abc import Collection
@@ -12,19 +12,19 @@ _OPTIONS = ("subscribe", "subscribePattern", "assign")
 
 
 class UnknownPartition(Exception):
-    """A topic or partition that was asked for by its name does not exist."""
+    """A topic or partition requested by name does not exist."""
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """One of the three is given."""
+    """Exactly one of the three is given."""
 
     topics: Collection[str] = ()
     pattern: str = ""
     partitions: Collection[TopicPartition] = ()
 
     def find_topics(self, cluster: Cluster) -> dict[str, Topic]:
-        """As the cluster has them now; those that do not exist are left out."""
+        """As the cluster has them now; omits those that do not exist."""
         if self.pattern:
             matches = re.compile(self.pattern).fullmatch
             return {
@@ -35,7 +35,7 @@ class Subscription:
         return cluster.topics(self.topics or {partition.topic for partition in self.partitions})
 
     def partitions_of(self, topics: dict[str, Topic]) -> list[TopicPartition]:
-        """Those that the subscription means, in order."""
+        """The subscribed partitions, in order."""
         partitions = [
             TopicPartition(name, partition)
             for name, topic in topics.items()
@@ -46,7 +46,7 @@ class Subscription:
         return sorted(partitions)
 
     def validate_found(self, topics: dict[str, Topic]) -> None:
-        """UnknownPartition for what was named and is not there."""
+        """Raises UnknownPartition for a named partition or topic that does not exist."""
         missing = set(self.topics) - topics.keys()
         missing |= {
             str(partition) for partition in set(self.partitions) - set(self.partitions_of(topics))

@@ -1,4 +1,4 @@
-"""The task of Spark in which rows are written, and what Spark tells it."""
+"""The Spark task that writes rows, and what Spark says about it."""
 
 from pyspark import TaskContext
 

@@ -1,4 +1,4 @@
-"""What decoders of values have in common: one that goes row by row and says which rows are bad."""
+"""Shared parts of value decoders: row by row, reporting the bad rows."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,15 +8,15 @@ import pyarrow as pa
 
 class Decoded(NamedTuple):
     values: Any  # An Arrow array with null where a value is null or bad.
-    bad: dict[int, str]  # Why, by row.
+    bad: dict[int, str]  # Reason by row.
 
 
 Decode = Callable[[Any], Decoded]
-Convert = Callable[[Any], Any]  # ValueError, TypeError or KeyError for what does not fit.
+Convert = Callable[[Any], Any]  # Raises ValueError, TypeError or KeyError on misfits.
 
 
 def decode_rows(values: Any, kind: Any, parse: Convert) -> Decoded:
-    """`parse` makes of the bytes of one value what Arrow takes for the type."""
+    """`parse` turns the bytes of one value into what Arrow accepts for the type."""
     rows: list[Any] = []
     bad: dict[int, str] = {}
     for index, value in enumerate(values.to_pylist()):

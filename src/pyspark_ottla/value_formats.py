@@ -1,4 +1,4 @@
-"""Values as text, JSON or Avro, read where the records are read."""
+"""Values as text, JSON or Avro, decoded where the records are read."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from pyspark_ottla.value_decoding import Decode, Decoded, decode_text
 
 
 class BadValue(ValueError):
-    """A value that is not of the format that the query says."""
+    """A value does not have the query's format."""
 
 
 class ValueReader:
     def __init__(self, options: SourceOptions, kind: Any, topic_partition: str) -> None:
-        """`kind` is the Arrow type of the column."""
+        """`kind` is the column's Arrow type."""
         self._decode = _decoder(options, kind)
         self._format = options.value_format.value
         self._bad_values_are_null = options.bad_values_are_null
         self._topic_partition = topic_partition
 
     def decode(self, chunk: Chunk) -> Decoded:
-        """BadValue for the first value that is bad, unless those become null."""
+        """Raises BadValue for the first bad value, unless bad values become null."""
         decoded = self._decode(chunk.columns[Column.VALUE])
         if decoded.bad and not self._bad_values_are_null:
             row, reason = next(iter(decoded.bad.items()))

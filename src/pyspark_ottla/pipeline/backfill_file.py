@@ -1,7 +1,7 @@
-"""The backfills of a pipeline, beside its checkpoints in `backfills.json`.
+"""A pipeline's backfills, stored in `backfills.json` next to its checkpoints.
 
-What a backfill writes is decided before it begins, so that one which was stopped goes on with the
-same portions under the same numbers.
+A backfill's content is decided before it begins, so that an interrupted one continues with the same
+portions under the same numbers.
 """
 
 import json
@@ -20,12 +20,12 @@ NAME = "backfills.json"
 @dataclass(frozen=True)
 class Backfill:
     query: str
-    number: int  # Of the query, from 1 on.
+    number: int  # Per query, from 1.
     generation: int  # How often the query had been reset.
     target: str
     stretches: list[Stretch]
-    records_max: int  # Of a portion.
-    done: int = 0  # Portions.
+    records_max: int  # Per portion.
+    done: int = 0  # Portions completed.
 
     @property
     def portions(self) -> list[list[Stretch]]:
@@ -42,7 +42,7 @@ class BackfillFile:
         self._path = Path(pipeline.checkpoints, NAME)
 
     def read(self) -> list[Backfill]:
-        """PipelineError for what is no such file."""
+        """Raises PipelineError for an invalid file."""
         if not self._path.is_file():
             return []
         try:
@@ -62,7 +62,7 @@ class BackfillFile:
         return added
 
     def advance(self, backfill: Backfill) -> Backfill:
-        """One portion more is done."""
+        """One more portion is done."""
         further = replace(backfill, done=backfill.done + 1)
         name = (backfill.query, backfill.number)
         self._write(
@@ -71,7 +71,7 @@ class BackfillFile:
         return further
 
     def rename(self, old: str, new: str) -> None:
-        """The sink that they are of has another name now."""
+        """Their sink has been renamed."""
         before = self.read()
         if any(each.query == old for each in before):
             self._write(

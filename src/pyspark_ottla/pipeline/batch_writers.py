@@ -1,7 +1,7 @@
-"""Sinks that are given whole batches: tables, the console, and topics in the mode `update`.
+"""Sinks that receive whole batches: tables, the console, and topics in the mode `update`.
 
-Spark has that mode for no sink in Python, but `foreachBatch` has it. What is here can be pickled,
-as Spark Connect does, and then works where the server is.
+Spark supports that mode for no Python sink, but `foreachBatch` does. These writers can be pickled,
+as Spark Connect requires, and then run where the server is.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,9 +19,9 @@ _CHARACTERS_SHOWN = 40
 
 @dataclass(frozen=True)
 class TopicWriter:
-    """Counts a batch once by its number, as the stream writer does."""
+    """Writes a batch once per number, like the stream writer."""
 
-    options: Mapping[str, str]  # Of the data sink.
+    options: Mapping[str, str]  # For the data sink.
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         writer = frame.write.format("ottla").options(**self.options)
@@ -41,7 +41,7 @@ class ConsoleWriter:
 
 
 def table_writer(sink: Sink, sink_id: str) -> TableWriter:
-    """TableError if it cannot be."""
+    """Raises TableError if it is impossible."""
     return TableWriter(
         f"{sink.kind}:{sink.target}",
         sink_id=sink_id,

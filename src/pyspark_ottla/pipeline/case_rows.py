@@ -1,6 +1,6 @@
-"""Rows that came out against rows that were expected, and how they differ.
+"""Compares actual rows with expected ones.
 
-Order does not count. Columns whose names begin with `_` are compared where a row names them.
+Order does not matter. Columns whose names begin with `_` are compared only if a row names them.
 """
 
 import base64
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-9
 
 
 def find_differences(found: Sequence[Row], expected: Sequence[Row]) -> list[str]:
-    """A line for each; none if the rows are the same."""
+    """One line per difference; empty if the rows are the same."""
     left = [plain_row(row) for row in found]
     missing = []
     for row in map(plain_row, expected):
@@ -54,7 +54,7 @@ def _visible(row: Row) -> dict[str, Any]:
 
 
 def _nearest(row: Row, candidates: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The one with the fewest columns that differ, if any is like it."""
+    """The row with the fewest differing columns, if any is similar."""
     by_count = [(len(_differing(each, row)), index) for index, each in enumerate(candidates)]
     count, index = min(by_count, default=(0, -1))
     alike = count < len(_compared(candidates[index], row)) if index >= 0 else False
@@ -91,7 +91,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _as_time(value: Any) -> Any:
-    """Texts are times too; what is none is equal to no time."""
+    """Also from text; text that is not a time equals none."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value)

@@ -1,7 +1,7 @@
-"""Runs the tests of a pipeline: real Spark, real decoding and state, and no broker.
+"""Runs a pipeline's tests: real Spark, real decoding and state, and no broker.
 
-The records of a source are Parquet files that Spark reads as a stream, one for each batch of the
-case, and what sinks are given is collected.
+A source's records are Parquet files that Spark reads as a stream, one per batch of the case, and
+the sinks' input is collected.
 """
 
 import datetime as dt
@@ -32,7 +32,7 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 
 class Outcome(NamedTuple):
     case: Case
-    failures: list[str]  # Lines; none if it passed.
+    failures: list[str]  # One per line; empty if it passed.
     seconds: float
 
 
@@ -51,14 +51,14 @@ def run_case(spark: SparkSession, pipeline: Pipeline, case: Case) -> Outcome:
             title = f"batch {number + 1}: " if len(case.batches) > 1 else ""
             failures += [f"{title}{line}" for line in trial.run(batch)]
             if failures:
-                break  # What comes after would only follow from it.
+                break  # Later failures would only follow from this one.
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return Outcome(case, failures, time.monotonic() - started)
 
 
 class _Trial:
-    """One case: its queries go on from batch to batch."""
+    """One case: its queries continue from batch to batch."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline, directory: Path) -> None:
         self._spark = spark
@@ -68,7 +68,7 @@ class _Trial:
         self._counts = dict.fromkeys(pipeline.sources, 0)
 
     def run(self, batch: CaseBatch) -> list[str]:
-        """What is not as the batch says."""
+        """Returns deviations from what the batch expects."""
         self._batch += 1
         try:
             self._feed(batch)
@@ -124,7 +124,7 @@ class _Trial:
         return self._spark.readStream.schema(schema).parquet(str(path))
 
     def _collectors(self, frames: Frames, batch: CaseBatch) -> "dict[str, _Collector]":
-        """Sinks that the case says nothing of run as well: they may fail."""
+        """Sinks that the case does not mention run as well: they may fail."""
         found = {}
         for sink in self._pipeline.sinks.values():
             frame = _with_key(frames.good[sink.input], sink)
@@ -137,7 +137,7 @@ class _Trial:
 
 
 class _Collector:
-    """A query whose rows are kept here."""
+    """A query whose rows are collected."""
 
     def __init__(
         self, directory: Path, name: str, frame: DataFrame, mode: str, shape: Callable[[Any], Any]
@@ -156,7 +156,7 @@ class _Collector:
         self._query = self._writer.start()
 
     def wait(self) -> str:
-        """The watermark; empty if there is none."""
+        """Returns the watermark; empty if there is none."""
         self._query.awaitTermination()
         last = self._query.lastProgress
         return str((last or {"eventTime": {}})["eventTime"].get("watermark", ""))
@@ -170,7 +170,7 @@ def _refused(dataset: str) -> str:
 
 
 def _named(refused: Any) -> list[tuple[str, Any]]:
-    """A text is short for the reason alone."""
+    """A text stands for the reason alone."""
     return [
         (_refused(name), [{"reason": row} if isinstance(row, str) else row for row in rows])
         for name, rows in refused.items()
@@ -178,7 +178,7 @@ def _named(refused: Any) -> list[tuple[str, Any]]:
 
 
 def _letter(record: dict[str, Any]) -> dict[str, Any]:
-    """Of a dead letter the reason; key and value are compared where a test names them."""
+    """A dead letter's reason; key and value are compared only if a test names them."""
     headers = {each["key"]: each["value"] for each in record["headers"]}
     return {
         "reason": headers[HEADER_REASON].decode(),

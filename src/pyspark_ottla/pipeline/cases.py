@@ -1,4 +1,4 @@
-"""Tests of a pipeline, as a file says them: what comes in, and what must come out.
+"""Pipeline tests as written in a file: input, and expected output.
 
     a_minute_is_written_when_it_is_over:
       given:
@@ -7,8 +7,8 @@
       expect:
         totals: []
 
-They stand in `NAME.test.yaml` beside `NAME.yaml`, or under `tests:` in the pipeline itself. A case
-in several `batches` has one run of the pipeline for each, which goes on from the one before.
+They are in `NAME.test.yaml` next to `NAME.yaml`, or under `tests:` in the pipeline itself. A case
+with several `batches` runs the pipeline once for each, continuing from the one before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ Rows = Mapping[str, Sequence[Any]]
 @dataclass(frozen=True)
 class CaseBatch:
     given: Rows = field(default_factory=dict)  # By source.
-    expect: Rows = field(default_factory=dict)  # By sink; the others are not looked at.
+    expect: Rows = field(default_factory=dict)  # By sink; others are not checked.
     refused: Rows = field(default_factory=dict)  # By source or step.
     watermark: Any = None  # Of every query after the batch.
-    fails: str = ""  # What the error says, if there must be one.
+    fails: str = ""  # The expected error text, if it must fail.
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Case:
 
 
 def find_cases(pipeline: Pipeline) -> list[Case]:
-    """PipelineError for a file with tests that are none. No tests at all are an error too."""
+    """Raises PipelineError for invalid tests, or if there are none."""
     found: list[Case] = []
     own = _read(pipeline.path, key="tests")
     beside = pipeline.path.with_name(pipeline.path.stem + _SUFFIX)
@@ -59,7 +59,7 @@ def find_cases(pipeline: Pipeline) -> list[Case]:
 
 
 def _read(path: Path, key: str) -> dict[str, tuple[int, Any]]:
-    """Lines and contents by the names of cases."""
+    """Line and content by case name."""
     text = path.read_text()
     try:
         node = yaml.compose(text, yaml.SafeLoader)

@@ -1,4 +1,4 @@
-"""How far a query has come, read from its checkpoint without Spark."""
+"""A query's progress, read from its checkpoint without Spark."""
 
 import json
 from pathlib import Path
@@ -8,16 +8,16 @@ from ottla.client.wire.cluster import TopicPartition
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.stream_offsets import parse_stream_offset
 
-_HEAD_LINES = 2  # The version, and what Spark says of the batch.
+_HEAD_LINES = 2  # The version, and Spark's batch metadata.
 
 
 class Reached(NamedTuple):
-    batch_id: int  # The last that was committed; -1 if there is none.
+    batch_id: int  # Of the last committed batch; -1 if there is none.
     next_offsets: dict[TopicPartition, int]
 
 
 def read_checkpoint(pipeline: Pipeline, query: str) -> Reached | None:
-    """None if there is no checkpoint that can be read from here."""
+    """None if no checkpoint can be read from here."""
     directory = Path(pipeline.checkpoints, query)
     if not directory.is_dir():
         return None
@@ -27,14 +27,14 @@ def read_checkpoint(pipeline: Pipeline, query: str) -> Reached | None:
 
 
 def read_planned(pipeline: Pipeline, query: str) -> Reached | None:
-    """The last batch that was planned, committed or not; None if there is none."""
+    """The last planned batch, committed or not; None if there is none."""
     offsets = Path(pipeline.checkpoints, query, "offsets")
     planned = _numbers(offsets)
     return Reached(max(planned), _offsets(offsets / str(max(planned)))) if planned else None
 
 
 def read_first_start(pipeline: Pipeline, query: str) -> dict[TopicPartition, int] | None:
-    """Where its first batch began; None if Spark has removed what it knew of that one."""
+    """Where its first batch began; None if Spark has removed that batch's files."""
     found: dict[TopicPartition, int] = {}
     for line in _lines(Path(pipeline.checkpoints, query, "offsets", "0")):
         found |= parse_stream_offset(line).first_start() or {}

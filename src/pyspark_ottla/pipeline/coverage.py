@@ -1,7 +1,7 @@
-"""Which offsets of its sources a query has written, or will write as it runs.
+"""Which offsets of its sources a query has written, or will write while it runs.
 
-A query that runs reads everything from where it began: `begins` in the record, written down before
-its first batch. What it had written before a reset is in the record too.
+A running query reads everything from where it began: `begins` in the record, written before its
+first batch. What it had written before a reset is in the record too.
 """
 
 from collections.abc import Collection, Mapping
@@ -26,10 +26,10 @@ _EARLIEST = "earliest"
 
 
 def fix_begins(pipeline: Pipeline, file: RecordFile) -> tuple[Pipeline, Begins]:
-    """The pipeline as it begins, and where its queries do that have read nothing yet.
+    """The pipeline with fixed starts, and where its queries begin that have read nothing yet.
 
-    A source that begins at the end of its topics begins where that was at the first run, also if
-    nothing came before the second.
+    A source that starts at the end of its topics starts at the end that they had at the first run,
+    even if nothing arrived before the second.
     """
     new = [name for name in query_names(pipeline) if not file.has_begun(name)]
     if not new:
@@ -51,7 +51,7 @@ def fix_begins(pipeline: Pipeline, file: RecordFile) -> tuple[Pipeline, Begins]:
 
 
 def _starting(source: Source, begins: Collection[str]) -> Source:
-    """At the first of the offsets that were written down, if there are any."""
+    """At the lowest recorded offsets, if there are any."""
     options = {name.lower(): value for name, value in source.options.items()}
     start = options.pop("startingoffsets", source.start)
     if start == "latest" and begins:
@@ -63,7 +63,7 @@ def _starting(source: Source, begins: Collection[str]) -> Source:
 
 
 def find_begins(pipeline: Pipeline, record: Record, query: str) -> dict[str, Offsets] | None:
-    """By source; None if it is not known, as for queries of versions that did not write it down."""
+    """By source; None if unknown, as for queries of versions that did not record it."""
     texts = record.begins.get(query)
     if texts is not None:
         return {name: offsets_from_json(text) for name, text in texts.items()}
@@ -74,9 +74,9 @@ def find_begins(pipeline: Pipeline, record: Record, query: str) -> dict[str, Off
 def live_stretches(
     begins: Mapping[str, Offsets], partitions: Mapping[str, Offsets]
 ) -> list[Stretch]:
-    """What a query that began there reads; `partitions` has those that there are by now.
+    """What a query that began there reads; `partitions` are the current ones.
 
-    A partition that came later is read from its first record.
+    A partition added later is read from its first record.
     """
     return [
         Stretch(source, *each, begins.get(source, {}).get(each, 0), ENDLESS)
@@ -86,9 +86,9 @@ def live_stretches(
 
 
 def find_written(pipeline: Pipeline, record: Record, query: str) -> Written | None:
-    """What the query has written so far; None if nothing, or if it is not known.
+    """What the query has written so far; None if nothing, or if unknown.
 
-    Spark may not have known of the last batch that its sink has.
+    The sink may have one more batch than Spark has recorded.
     """
     begins = find_begins(pipeline, record, query)
     reached = read_checkpoint(pipeline, query)
@@ -111,7 +111,7 @@ def find_written(pipeline: Pipeline, record: Record, query: str) -> Written | No
 
 
 def _target_before(pipeline: Pipeline, record: Record, query: str) -> str:
-    """The file may say another one by now."""
+    """The file may name another target by now."""
     shape = record.shapes.get(query)
     if shape is None or not shape.sink:
         return query_target(pipeline, query)

@@ -1,4 +1,4 @@
-"""The sources and steps of a pipeline file: what has rows."""
+"""The sources and steps of a pipeline file, which produce rows."""
 
 import re
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ def _schema(section: Section, directory: Path) -> Text:
 def _validate_schema(section: Section, schema: Text) -> None:
     wrong = find_wrong(schema)
     if wrong is not None:
-        # The lines of a file of its own are not lines of this one.
+        # Lines of a separate file are not lines of this one.
         line = schema.line + (0 if "schema-file" in section else wrong.line)
         section.document.note(line, f"{section.title}: schema: {wrong.message}")
 
@@ -185,7 +185,7 @@ def validate_inputs(
     steps: Mapping[str, Step],
     sinks: Mapping[str, Sink],
 ) -> None:
-    """Every `from` names what is there, and was there before."""
+    """Every `from` must name something defined earlier."""
     known = list(sources)
     for step in steps.values():
         if step.name in known:

@@ -1,16 +1,17 @@
-"""Projects of Spark Declarative Pipelines, run from pip alone.
+"""Runs projects of Spark Declarative Pipelines from pip alone.
 
-`spark-pipelines run` of Spark 4.3.0 has faults, around which this goes:
+Works around faults of `spark-pipelines run` in Spark 4.3.0:
 
-exit code  It ends with an error after a run that succeeded when Python workers have taken part: it
-           does not know what they report in between. Here that is left out.
-catalog    Its catalog is forgotten with the process, and the next run cannot make its tables anew.
-           Here it is Hive's, in a directory; that is set before the session begins, which a project
+exit code  It reports an error after a successful run in which Python workers took part, because it
+           does not understand their interim messages. Here those are dropped. 4.1 and 4.2 have the
+           same code.
+catalog    Its catalog is lost with the process, and the next run cannot recreate its tables. Here
+           it is Hive's, in a directory; that must be set before the session begins, which a project
            cannot do.
-flows      Two flows into one target lose rows of each other: they number their batches alike. Here
-           a project with such flows in Python is refused.
+flows      Two flows into one target lose each other's rows: they number their batches alike. Here a
+           project with such flows in Python is refused.
 
-A run does what there is and ends.
+A run processes what is available and ends.
 """
 
 import dataclasses
@@ -43,16 +44,16 @@ _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
 
 
 class ProjectError(Exception):
-    """A project that cannot be run, or a run that failed; the message says why."""
+    """A project cannot be run, or its run failed; the message says why."""
 
 
 def run_project(
     specification: Path, directory: Path, *, full_refresh_all: bool, dry: bool, log: Path
 ) -> None:
-    """Everything that there is in the sources, or with `dry` a look at the definitions.
+    """Process everything in the sources, or with `dry` only check the definitions.
 
-    Tables, catalog, and the checkpoints of a relative `storage` are in the directory. What Java
-    says goes to the log. JavaNotFound if there is none.
+    Tables, catalog, and the checkpoints of a relative `storage` are in the directory. Java's output
+    goes to the log. Raises JavaNotFound if there is none.
     """
     try:
         project = _load(specification, directory.resolve())
@@ -70,7 +71,7 @@ def _load(specification: Path, directory: Path) -> cli.PipelineSpec:
         project = cli.load_pipeline_spec(specification)
     except OSError as error:
         raise ProjectError(f"{specification}: cannot be read: {error.strerror}") from None
-    except (yaml.YAMLError, AttributeError, TypeError) as error:  # PySpark looks at few things.
+    except (yaml.YAMLError, AttributeError, TypeError) as error:  # PySpark validates few things.
         raise ProjectError(f"{specification}: this is not a pipeline: {error}") from None
     storage = resolve_path(directory, project.storage)
     if storage.startswith("/"):
@@ -121,7 +122,7 @@ class OneFlowRegistry(SparkConnectGraphElementRegistry):
 
 
 def _open_session(project: cli.PipelineSpec, directory: Path, log: Path) -> SparkSession:
-    """With a server of Spark Connect in this process, which the session stops."""
+    """With a Spark Connect server in this process, which ends with the session."""
     use_java()
     use_installed_pyspark()
     directory.mkdir(parents=True, exist_ok=True)
@@ -148,7 +149,7 @@ def _open_session(project: cli.PipelineSpec, directory: Path, log: Path) -> Spar
 
 
 def _port_of_server() -> int:
-    """Of the one in this process; it has taken a free one."""
+    """Of the server in this process, which picked a free one."""
     from pyspark.sql.session import SparkSession as OwnSession
 
     session: Any = OwnSession._instantiatedSession
@@ -156,7 +157,7 @@ def _port_of_server() -> int:
 
 
 def _answers(client: Any, command: messages.Command) -> Iterator[dict[str, Any]]:
-    """To the command, without what Python workers report meanwhile."""
+    """To the command, without the interim reports of Python workers."""
     request = client._execute_plan_request_with_metadata()
     client._set_command_in_plan(request.plan, command)
     for response in client._execute_and_fetch_as_iterator(request, {}):

@@ -1,7 +1,7 @@
-"""A YAML file whose values know their lines.
+"""A YAML file whose values know their line numbers.
 
-A `Section` is one mapping of the file. Reading a key that is wrong notes a problem and gives a
-stand-in, so that one look at a file finds all that is wrong with it.
+A `Section` is one mapping of the file. Reading an invalid key notes a problem and returns a
+stand-in, so that one pass over a file finds all its problems.
 """
 
 import difflib
@@ -40,7 +40,7 @@ class Document:
 
 
 def read_document(text: str, document: Document) -> "Section | None":
-    """The mapping that the file is; None, and a problem, if it is none."""
+    """The file's mapping; None, with a problem noted, if it is not one."""
     try:
         node = yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -58,7 +58,7 @@ def read_document(text: str, document: Document) -> "Section | None":
 
 
 class Section:
-    """`title` says what it is to the reader of a problem."""
+    """`title` describes it to readers of a problem."""
 
     def __init__(self, node: yaml.MappingNode, title: str, document: Document) -> None:
         self.title = title
@@ -70,7 +70,7 @@ class Section:
             self._add(key_node, value_node)
 
     def note(self, key: str, message: str) -> None:
-        """A problem with the value of a key."""
+        """Note a problem with the value of a key."""
         self.document.note(self.line_of(key), f"{self.title}: {message}")
 
     def line_of(self, key: str) -> int:
@@ -80,7 +80,7 @@ class Section:
         return key in self._nodes
 
     def note_unknown(self, keys: Iterable[str]) -> None:
-        """Note those that are not among the keys."""
+        """Note keys that are not among these."""
         known = list(keys)
         for key in self._nodes:
             if key in known:
@@ -132,7 +132,7 @@ class Section:
         return [self._scalar(item) for item in items]
 
     def section(self, key: str, title: str = "", example: str = "") -> "Section | None":
-        """None if it is not there; what is no mapping is a problem, and told by an example."""
+        """None if missing; anything but a mapping is a problem, explained by an example."""
         node = self._nodes.get(key)
         if node is None or node.tag == _NULL_TAG:
             return None
@@ -142,7 +142,7 @@ class Section:
         return Section(node, title or f"{key} of {self.title}", self.document)
 
     def sections(self, kind: str, example: str) -> Iterator[tuple[Text, "Section"]]:
-        """Every value with its name, if all are mappings; `kind` says what each of them is."""
+        """Every value by name, if all are mappings; `kind` says what each of them is."""
         for name in self._nodes:
             section = self.section(name, f"{kind} {name}", example)
             if section is not None:
@@ -155,7 +155,7 @@ class Section:
         return {} if section is None else section.plain()
 
     def plain(self) -> dict[str, str]:
-        """All its values as texts."""
+        """All its values as text."""
         return {name: str(self.text(name)) for name in self._nodes}
 
     def _add(self, key_node: yaml.Node, value_node: yaml.Node) -> None:
@@ -172,7 +172,7 @@ class Section:
     def _scalar(self, node: Any) -> Text:
         line = node.start_mark.line + 1
         if node.style in ("|", ">"):
-            line += 1  # The mark is at the sign; the text begins below it.
+            line += 1  # The mark is at the block indicator; the text begins below it.
         value = node.value
         if node.tag == "tag:yaml.org,2002:bool":
             value = str(yaml.safe_load(value)).lower()

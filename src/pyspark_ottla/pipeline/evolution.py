@@ -1,7 +1,7 @@
-"""Fields that producers have added to the values of a source, taken as columns.
+"""Fields that producers have added to a source's values, taken as columns.
 
-A source with `evolution: {added: take}` gets a column for every field that its newest records have
-and its schema does not, when a run begins. Its type stays what it was when it was first seen.
+When a run begins, a source with `evolution: {added: take}` gets a column for every field that its
+newest records have and its schema lacks. The column keeps the type that was first seen.
 """
 
 from collections.abc import Collection
@@ -18,13 +18,13 @@ from pyspark_ottla.pipeline.schema_text import field_names
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.record import Record
 
-Added = dict[str, dict[str, str]]  # Types by source and field.
+Added = dict[str, dict[str, str]]  # Type by source and field.
 
-_SAMPLE = 1000  # Records of each partition.
+_SAMPLE = 1000  # Records per partition.
 
 
 def take_added(pipeline: Pipeline, record: "Record") -> tuple[Pipeline, Added]:
-    """The pipeline with the fields, and all that there are by now."""
+    """The pipeline with the fields, and all fields added by now."""
     taking = [source for source in pipeline.sources.values() if source.takes_added]
     added: Added = {}
     for source in taking:

@@ -1,8 +1,8 @@
-"""Which rows are good, and what becomes of the others.
+"""Which rows are good, and what happens to the others.
 
-A row is good when every check is true. What is dropped is counted; what is quarantined becomes a
-record of the dead-letter topic: the record itself if a source has refused it, the row as JSON if a
-step has, with headers that say who refused it and why.
+A row is good when every check is true. Dropped rows are counted; quarantined rows become records of
+the dead-letter topic: the record itself if a source refused it, the row as JSON if a step did, with
+headers that say who refused it and why.
 """
 
 from functools import reduce
@@ -13,11 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from pyspark_ottla.pipeline.model import Expectation, Otherwise, Source, Step
 
-RAW_VALUE: Final = "_raw_value"  # The bytes that a value was read from.
-BAD_VALUE: Final = "_bad_value"  # Whether they are none of the schema.
+RAW_VALUE: Final = "_raw_value"  # The bytes that a value was decoded from.
+BAD_VALUE: Final = "_bad_value"  # Whether they do not fit the schema.
 VALUE_ERROR: Final = "_value_error"  # Why.
 BAD_VALUE_REASON: Final = "bad value"
-OBSERVED: Final = "expect."  # Before the name of the dataset, in a query's observed metrics.
+OBSERVED: Final = "expect."  # Prefix of the dataset's name in a query's observed metrics.
 
 HEADER_PIPELINE: Final = "ottla.pipeline"
 HEADER_DATASET: Final = "ottla.dataset"
@@ -46,9 +46,9 @@ def judge_rows(frame: DataFrame, pipeline: str, dataset: Source | Step) -> Judge
     kept = [is_read, *(_is_good(each) for each in dataset.expectations if not _fails(each))]
     is_kept = reduce(lambda one, other: one & other, kept)
     for expectation in filter(_fails, dataset.expectations):
-        # A row that is dropped need not be good in every other way.
+        # A dropped row need not pass the other checks.
         frame = frame.where(_guard(frame, dataset, expectation, is_kept))
-    # Nothing that comes later is pushed below what is observed, so that every row is looked at.
+    # Nothing later is pushed below the observation, so that every row is examined.
     good = _observed(frame, dataset, is_read, has_bad_values).where(is_kept)
     return Judged(good.drop(*hidden), bad)
 
@@ -74,7 +74,7 @@ def _guard(
 def _observed(
     frame: DataFrame, dataset: Source | Step, is_read: Column, has_bad_values: bool
 ) -> DataFrame:
-    # A value that cannot be read has no fields that a check could be about.
+    # A value that cannot be read has no fields to check.
     counts = [
         F.count_if(is_read & ~_is_good(each)).alias(each.name) for each in dataset.expectations
     ]

@@ -1,4 +1,4 @@
-"""A pipeline file: YAML, read into the model, with every problem that can be seen in the file."""
+"""Reads a pipeline file, which is YAML, into the model, with every problem visible in the file."""
 
 import re
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def load_pipeline(
     bootstrap_servers: str = "",
     checkpoints: str = "",
 ) -> Pipeline:
-    """PipelineError for a file that is not a pipeline. What is given goes before the file."""
+    """Raises PipelineError for an invalid file. Arguments override the file."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -65,7 +65,7 @@ def _variables(root: Section, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in list(defaults.items()):
         if not value and name not in given and section is not None:
             section.note(name, f"{name} has no value; give --set {name}=...")
-            defaults[name] = name  # So that nothing else is found wrong for lack of it.
+            defaults[name] = name  # Avoids follow-up problems.
     return defaults | dict(given)
 
 
@@ -81,7 +81,7 @@ def _pipeline(root: Section, path: Path, bootstrap_servers: str, checkpoints: st
     dead_letters = root.text("dead-letter-topic", default=f"{name}.dead-letter")
     if "dead-letter-topic" in root and not _TOPIC.fullmatch(dead_letters):
         root.note("dead-letter-topic", f"{dead_letters!r} is not a name of a topic")
-    # What is given is meant from where the command runs, and Spark may run elsewhere.
+    # Arguments are relative to where the command runs, and Spark may run elsewhere.
     directory = (
         resolve_path(Path(), checkpoints)
         if checkpoints

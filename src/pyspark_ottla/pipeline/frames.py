@@ -1,8 +1,8 @@
-"""Sources and steps as frames of Spark, each a temporary view by its name.
+"""Sources and steps as Spark frames, each a temporary view of the same name.
 
-A source whose values are objects has their fields as columns, and what the record has besides
-as `_key`, `_topic`, `_partition`, `_offset`, `_timestamp` and `_headers`. One of text or bytes has
-the columns of the data source: `key`, `value`, `topic` and so on.
+A source whose values are objects has their fields as columns, and the rest of the record as `_key`,
+`_topic`, `_partition`, `_offset`, `_timestamp` and `_headers`. One of text or bytes has the columns
+of the data source: `key`, `value`, `topic` and so on.
 """
 
 from collections.abc import Callable
@@ -38,10 +38,10 @@ class FrameError(Exception):
 @dataclass(frozen=True)
 class Frames:
     good: dict[str, DataFrame]  # By source or step.
-    bad: dict[str, DataFrame]  # Records for the dead-letter topic, of those that quarantine rows.
+    bad: dict[str, DataFrame]  # Dead-letter records, of those that quarantine rows.
 
 
-OpenSource = Callable[[Source], DataFrame]  # A frame with the columns of the data source.
+OpenSource = Callable[[Source], DataFrame]  # Returns a frame with the data source's columns.
 
 
 def build_frames(
@@ -50,9 +50,9 @@ def build_frames(
     problems: list[Problem] | None = None,
     open_source: OpenSource | None = None,
 ) -> Frames:
-    """FrameError for the first that cannot be; with `problems` they are noted there instead.
+    """Raises FrameError for the first invalid one; with `problems`, notes it there instead.
 
-    Sources are streams of their topics unless `open_source` gives other frames for them.
+    Sources are streams of their topics unless `open_source` supplies other frames.
     """
     frames = Frames({}, {})
     for dataset in pipeline.datasets:
@@ -62,7 +62,7 @@ def build_frames(
             if problems is None:
                 raise
             problems.append(error.problem)
-            return frames  # What comes after would only say the same again.
+            return frames  # Later errors would only repeat this one.
     return frames
 
 
@@ -88,7 +88,7 @@ def _add(
 
 
 def source_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
-    """Of the data source `ottla`."""
+    """Options for the data source `ottla`."""
     options = {
         "kafka.bootstrap.servers": pipeline.bootstrap_servers,
         "kafka.isolation.level": "read_committed",
@@ -185,7 +185,7 @@ def _with_watermark(frame: DataFrame, dataset: Source | Step, watermark: Waterma
 
 
 def _checked(build: Any, line: int, title: str) -> Any:
-    """What is built, analysed: Spark Connect does so only when it is asked for the schema."""
+    """Forces the analysis: Spark Connect analyses only when asked for the schema."""
     try:
         frame = build()
         _ = getattr(frame, "schema", None)

@@ -1,7 +1,7 @@
-"""Functions of steps, by name: `module:function`.
+"""Step functions, by name: `module:function`.
 
-A module beside the pipeline file goes before an installed one. Its code travels with the functions
-to the tasks, so that it need not be installed where they run.
+A module next to the pipeline file takes precedence over an installed one. Its code is sent with the
+functions to the tasks, so it need not be installed where they run.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from pyspark import cloudpickle
 
 
 class FunctionNotFound(Exception):
-    """There is no such function; the message says why."""
+    """The function does not exist; the message says why."""
 
 
 def find_function(name: str, directory: Path) -> Callable[..., Any]:
@@ -55,7 +55,7 @@ def _load(name: str, file: Path) -> ModuleType:
 
 
 def _let_travel(directory: Path) -> None:
-    """What was imported from beside the file is sent by its value."""
+    """Pickle modules from next to the file by value."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if file and Path(file).is_relative_to(directory):

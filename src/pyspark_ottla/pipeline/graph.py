@@ -1,6 +1,7 @@
-"""The steps of a pipeline as a drawing, in text and as SVG.
+"""A pipeline's steps as a drawing, in text and as SVG.
 
-What a step in SQL reads is found by the names of sources and steps in its text, without Spark.
+The inputs of an SQL step are found by searching its text for names of sources and steps, without
+Spark.
 """
 
 import re
@@ -28,7 +29,7 @@ class Box(NamedTuple):
 
 
 def draw_boxes(pipeline: Pipeline) -> list[Box]:
-    """Each after those that it reads."""
+    """Each box after its inputs."""
     boxes = [
         Box(source.name, "source", _topics(source.topics, source.pattern), ())
         for source in pipeline.sources.values()
@@ -63,7 +64,7 @@ def _inputs(pipeline: Pipeline, step: Step) -> tuple[str, ...]:
 
 
 def as_text(pipeline: Pipeline) -> str:
-    """A tree from each source to the sinks; what has several inputs stands under each of them."""
+    """A tree from each source to the sinks; nodes with several inputs appear under each."""
     boxes = draw_boxes(pipeline)
     lines: list[str] = []
 
@@ -108,7 +109,7 @@ def as_svg(pipeline: Pipeline) -> str:
 
 
 def _columns(boxes: list[Box]) -> dict[str, int]:
-    """How many steps it is from a source; sinks are all at the right."""
+    """Distance in steps from a source; all sinks are in the last column."""
     found: dict[str, int] = {}
     for box in boxes:
         found[box.id] = max((found[name] + 1 for name in box.inputs), default=0)

@@ -1,7 +1,7 @@
-"""Several pipelines, each a process of its own, started again when it fails.
+"""Several pipelines, each a process of its own, restarted when it fails.
 
-A process that ends well is done. One that fails is started again after a pause that doubles, and
-given up after some failures in a row; the others go on.
+A process that exits successfully is done. One that fails is restarted after a pause that doubles,
+and abandoned after several consecutive failures; the others continue.
 """
 
 import random
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _PAUSE_S_MIN = 1.0
 _PAUSE_S_MAX = 60.0
-_HEALTHY_S = 300.0  # One that ran for so long has not failed in a row.
+_HEALTHY_S = 300.0  # Running this long resets the count of consecutive failures.
 
 
 class Member(NamedTuple):
@@ -23,7 +23,7 @@ class Member(NamedTuple):
 
 
 class Group:
-    """Runs from `run` to its end; `stop` may be called from anywhere, also a signal."""
+    """Active until `run` returns; `stop` may be called from anywhere, even by a signal."""
 
     def __init__(
         self,
@@ -38,22 +38,22 @@ class Group:
         self._say = say
         self._pause_s = pause_s
         self._stopping = threading.Event()
-        self._lock = threading.Lock()  # Of what follows.
+        self._lock = threading.Lock()  # Guards the fields below.
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self.given_up: list[str] = []
 
     def run(self) -> None:
-        """Until all have ended."""
+        """Returns when all have ended."""
         threads = [threading.Thread(target=self._keep, args=(each,)) for each in self._members]
         for thread in threads:
             thread.start()
         for thread in threads:
             while thread.is_alive():
-                thread.join(0.2)  # So that signals are seen.
+                thread.join(0.2)  # Short, so that signals are handled.
 
     def stop(self) -> None:
         self._stopping.set()
-        # Without the lock, which a signal may interrupt: who starts one later looks for itself.
+        # Without the lock, which a signal may interrupt: a later start checks by itself.
         for process in list(self._processes.values()):
             process.send_signal(signal.SIGTERM)
 
@@ -85,7 +85,7 @@ class Group:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # A ctrl-c reaches them once, from here.
+                start_new_session=True,  # So that Ctrl-C reaches them once, through this process.
             )
             self._processes[member.name] = process
         if self._stopping.is_set():

@@ -1,4 +1,4 @@
-"""A first pipeline file for a topic, from what its newest records look like."""
+"""Generates a first pipeline file for a topic, from its newest records."""
 
 import datetime as dt
 import json
@@ -18,21 +18,21 @@ from pyspark_ottla.pipeline.validate import validate_topics
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 
 _SAMPLE = 1000
-_OBJECTS_MIN = 0.5  # The share of values that must be objects for the topic to be one of JSON.
+_OBJECTS_MIN = 0.5  # The share of values that must be objects for the topic to count as JSON.
 _WORD = re.compile(r"\w+")
 
 
 class Guess(NamedTuple):
     format: str
-    fields: dict[str, str]  # Types by name, of JSON.
+    fields: dict[str, str]  # JSON types by name.
     looked_at: int  # Records.
-    unreadable: int  # Of them, those that are not of the format.
+    unreadable: int  # Those not in the format.
 
 
 def write_pipeline(path: Path, topic: str, sink: str, bootstrap_servers: str) -> Guess:
     """`sink` is topic:NAME, delta:PATH, iceberg:NAME, parquet:DIRECTORY or console.
 
-    PipelineError if there is no such topic, or a file already.
+    Raises PipelineError if the topic does not exist, or a file already does.
     """
     if path.exists():
         raise PipelineError(str(path), [Problem(0, "is there already; give another name")])
@@ -85,7 +85,7 @@ def _object(value: bytes) -> dict[str, Any] | None:
 
 
 def _type(field: Any, objects: Sequence[dict[str, Any]]) -> str:
-    """Texts that are all times are times."""
+    """If all texts are times, the type is a time."""
     kind = field.dataType
     texts = [each[field.name] for each in objects if each.get(field.name) is not None]
     if isinstance(kind, StringType) and texts and all(map(_is_time, texts)):

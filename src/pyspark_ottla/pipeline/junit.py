@@ -1,4 +1,4 @@
-"""Outcomes of tests as JUnit XML, which every CI reads."""
+"""Test results as JUnit XML, which every CI reads."""
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from pyspark_ottla.pipeline.case_run import Outcome
 
 
 def as_junit(suites: Sequence[tuple[str, Sequence[Outcome]]]) -> str:
-    """`suites` are names of pipelines with what became of their tests."""
+    """`suites` maps pipeline names to test results."""
     root = ET.Element("testsuites")
     for name, outcomes in suites:
         suite = ET.SubElement(

@@ -1,4 +1,4 @@
-"""Records that are in the topics of a pipeline and that a query has not read."""
+"""Records in a pipeline's topics that a query has not read."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
-"""Lineage: what a run reads and writes, as events of OpenLineage (2-0-2).
+"""Lineage: what a run reads and writes, as OpenLineage events (2-0-2).
 
-Each sink is a job, each run of it a run: START when its query has started, and in the end one of
-COMPLETE, FAIL and ABORT, the last for a query that was stopped because another has failed.
+Each sink is a job, each run of it a run: START once its query has started, and at the end one of
+COMPLETE, FAIL and ABORT, the last for a query stopped because another has failed.
 """
 
 import datetime as dt
@@ -34,7 +34,7 @@ _NAMESPACE: Final = "ottla"
 
 
 class Lineage:
-    """Of one run of a pipeline."""
+    """The lineage of one run of a pipeline."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class Lineage:
         self._shapes = shapes
         self._spark_version = spark_version
         self._is_stream = is_stream
-        self._runs: dict[str, str] = {}  # Ids of those that have started, by sink.
+        self._runs: dict[str, str] = {}  # Ids of started runs, by sink.
 
     def start(self, sink: str) -> None:
-        """Nothing for queries that are no sinks."""
+        """Ignores queries that are not sinks."""
         if sink in self._shapes:
             self._runs[sink] = str(uuid.uuid4())
             self._emit("START", sink)
 
     def end(self, progress: Progress) -> None:
-        """Of all that have started."""
+        """End all runs that have started."""
         has_failed = any(query.error for query in progress.queries.values())
         for sink in list(self._runs):
             query = progress.queries[sink]

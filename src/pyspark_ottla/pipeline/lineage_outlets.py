@@ -1,6 +1,6 @@
-"""Where events of lineage go: a file, an address of HTTP, or a topic.
+"""Where lineage events go: a file, an HTTP address, or a topic.
 
-A pipeline runs whether its events arrive or not; what does not is said in the log.
+A pipeline runs whether or not its events arrive; failures are logged.
 """
 
 import json
@@ -25,7 +25,7 @@ API_KEY = "OPENLINEAGE_API_KEY"
 
 logger = logging.getLogger(__name__)
 
-_PATH = "/api/v1/lineage"  # Of OpenLineage, where an address names none.
+_PATH = "/api/v1/lineage"  # OpenLineage's path, for addresses without one.
 _TIMEOUT_S = 5.0
 _TOPIC = "topic:"
 _FILE = "file:"
@@ -33,7 +33,7 @@ _FILE = "file:"
 
 class Outlet(Protocol):
     def send(self, event: dict[str, Any]) -> None:
-        """Nothing is raised."""
+        """Never raises."""
 
 
 def open_outlet(target: str, bootstrap_servers: str) -> Outlet:
@@ -46,7 +46,7 @@ def open_outlet(target: str, bootstrap_servers: str) -> Outlet:
 
 
 class FileOutlet:
-    """A line for each event."""
+    """One line per event."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -81,7 +81,7 @@ class HttpOutlet:
 
 
 class TopicOutlet:
-    """A record for each event; the key is the name of the job."""
+    """One record per event, keyed by job name."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self._bootstrap_servers = bootstrap_servers

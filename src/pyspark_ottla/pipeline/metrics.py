@@ -1,4 +1,4 @@
-"""What a pipeline does, as Prometheus reads it over HTTP."""
+"""A pipeline's metrics, served to Prometheus over HTTP."""
 
 import threading
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _FAILED = _Metric("failed", "gauge", "1 after the query failed.")
 
 
 def render(progress: Progress) -> str:
-    """In the text format of Prometheus."""
+    """In the Prometheus text format."""
     return "".join(f"{line}\n" for line in _lines(progress))
 
 
@@ -70,7 +70,7 @@ def _sample(
 
 
 class MetricsServer:
-    """Serves /metrics on a port until it is closed; port 0 takes a free one."""
+    """Serves /metrics on a port until closed; port 0 picks a free one."""
 
     def __init__(self, host: str, port: int, progress: Progress) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -86,7 +86,7 @@ class MetricsServer:
                 self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
-                """Requests are not worth a line."""
+                """Requests are not logged."""
 
         self._server = ThreadingHTTPServer((host, port), Handler)
         self.port: int = self._server.server_address[1]

@@ -1,4 +1,4 @@
-"""What a pipeline file says, checked and typed."""
+"""The contents of a pipeline file, validated and typed."""
 
 import enum
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pyspark_ottla.pipeline.document import Text
 
 
 class Otherwise(enum.StrEnum):
-    """What becomes of a row that is not as expected."""
+    """What happens to a row that fails an expectation."""
 
     DROP = "drop"
     QUARANTINE = "quarantine"
@@ -26,7 +26,7 @@ class Watermark:
 @dataclass(frozen=True)
 class Expectation:
     name: str
-    check: Text  # A condition in SQL; a row is good when it is true, not when it is null.
+    check: Text  # An SQL condition; a row is good when it is true, not when it is null.
     otherwise: Otherwise
 
 
@@ -45,7 +45,7 @@ class Source:
     options: Mapping[str, str]
     watermark: Watermark | None = None
     expectations: tuple[Expectation, ...] = ()
-    takes_added: bool = False  # Whether fields that the schema does not know become columns.
+    takes_added: bool = False  # Whether fields unknown to the schema become columns.
 
     @property
     def quarantines(self) -> bool:
@@ -54,7 +54,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Step:
-    """Either `sql`, or a function with the names of the frames that it gets."""
+    """Either `sql`, or a function with the names of its input frames."""
 
     name: str
     line: int
@@ -83,19 +83,19 @@ class Sink:
     name: str
     line: int
     kind: SinkKind
-    target: Text  # The topic, or the path or name of the table.
+    target: Text  # The topic, or the table's path or name.
     input: Text
     mode: str
-    trigger: str  # How often a batch starts; empty: one after the other.
-    key: tuple[Text, ...]  # Of a topic one expression in SQL, of a table columns.
-    order_by: str  # Of the rows of one key in a batch, the last by this column counts.
-    deleted: str  # The column that is true for rows that remove one.
+    trigger: str  # How often a batch starts; empty: back to back.
+    key: tuple[Text, ...]  # For a topic one SQL expression, for a table columns.
+    order_by: str  # Among rows with the same key in a batch, the last by this column counts.
+    deleted: str  # The column that is true for rows that delete one.
     format: str
     partition_by: tuple[Text, ...]
-    partitions: int | None  # Of the topic if it is to be made.
+    partitions: int | None  # Of the topic, if it must be created.
     sink_id: str
     options: Mapping[str, str]
-    publishes_schema: bool = False  # Beside the topic.
+    publishes_schema: bool = False  # Next to the topic.
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,19 @@ class Pipeline:
     path: Path
     name: str
     bootstrap_servers: str
-    checkpoints: str  # A directory of this pipeline's own.
+    checkpoints: str  # This pipeline's own directory.
     dead_letter_topic: Text
     spark_settings: Mapping[str, str]
     sources: Mapping[str, Source] = field(default_factory=dict)
     steps: Mapping[str, Step] = field(default_factory=dict)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
-    generations: Mapping[str, int] = field(default_factory=dict)  # By query: how often reset.
-    sink_ids: Mapping[str, str] = field(default_factory=dict)  # Of sinks that were renamed.
-    lineage: str = ""  # Where events of OpenLineage go; empty: there are none.
+    generations: Mapping[str, int] = field(default_factory=dict)  # Number of resets by query.
+    sink_ids: Mapping[str, str] = field(default_factory=dict)  # For renamed sinks.
+    lineage: str = ""  # Where OpenLineage events go; empty: nowhere.
 
     @property
     def datasets(self) -> list[Source | Step]:
-        """What has rows, each after those that it can read."""
+        """Sources and steps, each after its possible inputs."""
         return [*self.sources.values(), *self.steps.values()]
 
 

@@ -1,4 +1,4 @@
-"""Paths in a pipeline file, which are meant from the directory that the file is in."""
+"""Paths in a pipeline file, relative to the file's directory."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 def resolve_path(directory: Path, text: str) -> str:
-    """Absolute; what has a scheme, such as s3a:, is left as it is."""
+    """Absolute; leaves anything with a scheme, such as s3a:, unchanged."""
     if _SCHEME.match(text):
         return str(text)
     return str((directory / text).resolve())

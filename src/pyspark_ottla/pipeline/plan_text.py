@@ -1,8 +1,8 @@
 """What a query keeps in its state, read from the plan that Spark prints.
 
-Spark tells plans as text everywhere, behind Spark Connect as well. An operator with state is told
-with its expressions spelled out down to columns of the sources: `group by window` names a column,
-and only the definition of that column says how long a window is.
+Spark prints plans as text everywhere, including behind Spark Connect. A stateful operator is shown
+here with its expressions expanded down to source columns: `group by window` names a column, and
+only that column's definition says how long a window is.
 """
 
 import re
@@ -14,7 +14,7 @@ _LINE = re.compile(r"^([ :+-]*)[~'!]*([A-Z]\w*)\s?(.*)$")
 _COLUMN = re.compile(r"([A-Za-z_]\w*)#(\d+)L?(?:-T\d+ms)?")
 _DEFINITION = re.compile(r"^(.*) AS ([^#]*)#(\d+)L?(?:-T\d+ms)?$", re.DOTALL)
 _ALIAS = re.compile(r" AS [^#]*#\d+L?(?:-T\d+ms)?$")
-# Numbers of what has no name, such as a function of Python, and addresses of Java's objects.
+# Ids of unnamed expressions, such as Python functions, and addresses of Java objects.
 _PASSING = re.compile(r"(?<=\))#\d+L?(?:-T\d+ms)?|@[0-9a-f]+\b")
 _STATEFUL = ("Aggregate", "Distinct", "Deduplicate", "FlatMapGroups", "TransformWithState")
 _SOURCES = ("StreamingRelation", "StreamingDataSourceV2")
@@ -28,7 +28,7 @@ class Node(NamedTuple):
 
 
 def read_nodes(text: str) -> list[Node]:
-    """Of the analyzed plan in what Spark tells of a query, each before its children."""
+    """The analyzed plan in Spark's explanation of a query, parents before children."""
     found = _HEADING.search(text)
     nodes = []
     for line in found[1].splitlines() if found else ():
@@ -39,7 +39,7 @@ def read_nodes(text: str) -> list[Node]:
 
 
 def find_state(nodes: list[Node]) -> list[str]:
-    """The operators with state, from the last to the first that rows go through."""
+    """The stateful operators, from the last to the first that rows pass through."""
     definitions = _definitions(nodes)
     return [
         _spelled_out(node, definitions)
@@ -49,7 +49,7 @@ def find_state(nodes: list[Node]) -> list[str]:
 
 
 def find_sources(nodes: list[Node], known: set[str]) -> list[str]:
-    """Names of sources in the order in which Spark counts them in a checkpoint."""
+    """Source names in the order that Spark uses in a checkpoint."""
     found, name = [], ""
     for node in nodes:
         if node.name == "SubqueryAlias" and node.detail in known:
@@ -72,14 +72,14 @@ def _joins_streams(nodes: list[Node], index: int) -> bool:
 
 
 def _definitions(nodes: list[Node]) -> dict[str, str]:
-    """What columns are made of, by their numbers."""
+    """Column definitions by column number."""
     found: dict[str, str] = {}
     for node in nodes:
         for item in _items(node.detail):
             match = _DEFINITION.match(item)
             if match:
                 found[match[3]] = match[1]
-        if node.name == "Expand":  # Rows for each window that a time falls into.
+        if node.name == "Expand":  # One row for each window that a time falls into.
             expanded, _, columns = node.detail.rpartition("], [")
             for column in _COLUMN.finditer(columns):
                 if column[1] in ("window", "session_window"):
@@ -88,7 +88,7 @@ def _definitions(nodes: list[Node]) -> dict[str, str]:
 
 
 def _items(detail: str) -> Iterator[str]:
-    """The members of the lists in brackets at the top."""
+    """The members of the top-level bracketed lists."""
     depth, start = 0, 0
     for position, sign in enumerate(detail):
         if sign in "[(":
@@ -108,7 +108,7 @@ def _spelled_out(node: Node, definitions: dict[str, str]) -> str:
     detail = node.detail
     if node.name == "Aggregate":
         keys, computed = _lists(detail)
-        # Of what comes out, the names, the order, and what is made of keys alone may change.
+        # Names and order of the results, and results computed from keys alone, may change.
         results = [_ALIAS.sub("", item) for item in _items(computed)]
         kept = sorted(_expand(item, definitions) for item in results if not _is_of_keys(item, keys))
         groups = ", ".join(_expand(item, definitions) for item in _items(keys))
@@ -124,7 +124,7 @@ def _is_of_keys(item: str, keys: str) -> bool:
 
 
 def _lists(detail: str) -> tuple[str, str]:
-    """`[a, b], [c]` as its two lists; Spark leaves the first one out where it is empty."""
+    """Split `[a, b], [c]` into its two lists; Spark omits the first if it is empty."""
     parts: list[str] = []
     depth = start = 0
     for position, sign in enumerate(detail):

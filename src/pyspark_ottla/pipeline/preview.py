@@ -1,4 +1,4 @@
-"""Every step of a pipeline on the newest records of its topics; nothing is written."""
+"""Every step of a pipeline on the newest records of its topics; writes nothing."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from pyspark_ottla.pipeline.spark_errors import describe_error
 from pyspark_ottla.pipeline.validate import validate_topics
 from pyspark_ottla.value_formats import BadValue
 
-_ROWS_MAX = 10_000  # Of a step; a join can make very many of a few.
+_ROWS_MAX = 10_000  # Per step; a join can turn a few rows into very many.
 
 
 class Preview(NamedTuple):
@@ -25,13 +25,13 @@ class Preview(NamedTuple):
     columns: list[str]
     rows: list[dict[str, Any]]  # The first of them.
     row_count: int
-    refused: dict[str, int]  # Rows that go to the dead-letter topic, by reason.
+    refused: dict[str, int]  # Rows for the dead-letter topic, by reason.
 
 
 def preview_pipeline(
     spark: SparkSession, pipeline: Pipeline, *, step: str = "", rows: int = 20, sample: int = 1000
 ) -> Iterator[Preview]:
-    """Of one source or step, or of all. PipelineError for what is wrong."""
+    """Of one source or step, or of all. Raises PipelineError."""
     known = [dataset.name for dataset in pipeline.datasets]
     if step and step not in known:
         raise _error(pipeline, 0, f"there is no source or step {step}; there are {known}")

@@ -1,16 +1,16 @@
-"""What is wrong with a pipeline: where in its file, what, and what to do."""
+"""A problem in a pipeline: where in its file, what, and what to do."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    line: int  # From 1 on; 0 for the file as a whole.
+    line: int  # From 1; 0 for the file as a whole.
     message: str
 
 
 class PipelineError(Exception):
-    """A pipeline that cannot run as it is."""
+    """The pipeline cannot run as it is."""
 
     def __init__(self, path: str, problems: Sequence[Problem]) -> None:
         self.problems = sorted(problems)

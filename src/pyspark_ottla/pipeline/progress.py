@@ -1,4 +1,4 @@
-"""What the queries of a pipeline have done, from the reports that Spark makes of each batch."""
+"""Progress of a pipeline's queries, from Spark's report on each batch."""
 
 import ast
 import datetime as dt
@@ -20,16 +20,16 @@ class QueryProgress:
     error: str = ""
     batches: int = 0
     batch_id: int = -1  # Of the last batch.
-    rows_in: int = 0  # Since the run began, as are the next two.
+    rows_in: int = 0  # Since the run began, like the next two.
     rows_out: int = 0
     refused: dict[str, int] = field(default_factory=dict)  # Rows, by `dataset.expectation`.
     rows_in_per_s: float = 0.0  # In the last batch.
     rows_out_per_s: float = 0.0
     batch_ms: int = 0
     batches_ms: int = 0  # Of all since the run began.
-    batch_at: float = 0.0  # Unix time in seconds, of the beginning of the last batch.
+    batch_at: float = 0.0  # Start of the last batch, as Unix time in seconds.
     restarts: int = 0
-    lag: int = 0  # Records that are in the topics and were not read.
+    lag: int = 0  # Records in the topics, not yet read.
     state_rows: int = 0
     state_bytes: int = 0
 
@@ -46,13 +46,13 @@ class Progress:
     def __init__(self, pipeline: str) -> None:
         self.pipeline = pipeline
         self.queries: dict[str, QueryProgress] = {}
-        self._seen: dict[str, str] = {}  # The time of the last report that was taken.
+        self._seen: dict[str, str] = {}  # Time of the last report counted.
 
     def add(self, name: str, target: str) -> None:
         self.queries[name] = QueryProgress(name, target)
 
     def take(self, name: str, report: Mapping[str, Any]) -> None:
-        """A report of Spark; one that was taken already changes nothing."""
+        """Count a report of Spark's; a repeated one changes nothing."""
         if report["timestamp"] <= self._seen.get(name, ""):
             return
         self._seen[name] = report["timestamp"]
@@ -67,7 +67,7 @@ class Progress:
 
 
 def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
-    rows = sum(source["numInputRows"] for source in report["sources"])  # All that Connect tells.
+    rows = sum(source["numInputRows"] for source in report["sources"])  # All that Connect reports.
     observed = _observed(report)
     out = observed.get(ROWS_OUT, {}).get("rows", 0)
     duration_ms = report["durationMs"].get("triggerExecution", 0)
@@ -99,7 +99,7 @@ def _observed(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _as_mapping(row: dict[str, Any]) -> dict[str, Any]:
-    """Spark Connect has the names apart from the values."""
+    """Spark Connect passes names and values separately."""
     if set(row) != {"values", "schema"}:
         return row
     names = [column["name"] for column in row["schema"]["fields"]]
@@ -117,10 +117,10 @@ def _lag(source: Mapping[str, Any]) -> int:
 
 
 def reported_offset(offset: Any) -> dict[str, Any]:
-    """Empty if it is not known, as in the first report after a restart."""
+    """Empty if unknown, as in the first report after a restart."""
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
-        except ValueError:  # Before Spark 4.2 it is written as Python writes it.
+        except ValueError:  # Before Spark 4.2 it is in Python syntax.
             offset = ast.literal_eval(offset)
     return offset if isinstance(offset, dict) else {}

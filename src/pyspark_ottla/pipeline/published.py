@@ -1,7 +1,7 @@
-"""The schema of what a sink writes, published beside its topic.
+"""The schema of a sink's rows, published next to its topic.
 
-It is a record of the topic `TOPIC.schema`, which is compacted and has one partition: key the name
-of the topic, value a JSON Schema of the rows. A run writes it when it is not what is there last.
+It is a record of the topic `TOPIC.schema`, which is compacted and has one partition: the key is the
+topic's name, the value a JSON Schema of the rows. A run writes it if it differs from the last one.
 """
 
 import json
@@ -81,7 +81,7 @@ _PLAIN: Final[tuple[tuple[Any, dict[str, str]], ...]] = (
 
 
 def publish_schema(cluster: Cluster, topic: str, document: dict[str, Any]) -> bool:
-    """Whether it was another one before; WireError if it cannot be."""
+    """Returns whether it differed from the last one. Raises WireError."""
     name = f"{topic}{SUFFIX}"
     ensure_topic(cluster, name, partitions=1, config=_CONFIG)
     partition = TopicPartition(name, 0)

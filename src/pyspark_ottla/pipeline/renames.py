@@ -1,6 +1,6 @@
-"""A sink that has another name than at the last run, and the same target: it goes on.
+"""A sink renamed since the last run, with the same target: it continues.
 
-Its checkpoint, what is remembered of it, and the id by which its batches are known stay its own.
+It keeps its checkpoint, its record, and the id that identifies its batches.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 def find_renamed(pipeline: Pipeline, record: Record) -> dict[str, str]:
-    """The names before, by those now; only where it is clear which one it was."""
+    """Old names by new ones, where the match is unambiguous."""
     gone = [name for name in record.shapes if name not in pipeline.sinks]
     found = {}
     for name, sink in pipeline.sinks.items():
@@ -30,9 +30,9 @@ def find_renamed(pipeline: Pipeline, record: Record) -> dict[str, str]:
 
 
 def adopt_renamed(pipeline: Pipeline, file: RecordFile) -> Record:
-    """The record, with what renamed sinks had under the names that they have now.
+    """The record, with renamed sinks' entries under their new names.
 
-    Only of checkpoints that this process can rename; the others are refused as new sinks.
+    Only for checkpoints that this process can rename; the others are refused as new sinks.
     """
     record = file.read()
     if not file.is_local:
@@ -43,7 +43,7 @@ def adopt_renamed(pipeline: Pipeline, file: RecordFile) -> Record:
             _validate_no_backfill(pipeline)
             before.rename(after)
         elif before.exists() or not after.is_dir():
-            continue  # Not the checkpoint of that sink, or none.
+            continue  # Not that sink's checkpoint, or none.
         BackfillFile(pipeline).rename(old, new)
         record = _renamed(pipeline, record, old, new)
         file.write(record)

@@ -1,4 +1,4 @@
-"""Restart a pipeline from any offset of its topics.
+"""Restarts a pipeline from any offset of its topics.
 
 The checkpoints are set aside, sinks get new ids, and the next run begins where it is told. What was
 written before stays; what is read again is written again.
@@ -29,9 +29,9 @@ class Reset(NamedTuple):
 
 
 def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) -> Reset:
-    """`start` is earliest, latest, an offset, or a time in ISO 8601; without `sinks` all of them.
+    """`start` is earliest, latest, an offset, or an ISO 8601 time; without `sinks`, resets all.
 
-    PipelineError if it cannot be, as while the pipeline runs.
+    Raises PipelineError if it is impossible, for example while the pipeline runs.
     """
     directory = Path(pipeline.checkpoints)
     if ":" in pipeline.checkpoints.split("/")[0]:
@@ -67,7 +67,7 @@ def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) 
 
 
 def _abandon(pipeline: Pipeline, record: Record, queries: Collection[str]) -> list[Written]:
-    """What the queries have written, when nothing of theirs is left that could still count."""
+    """What the queries have written, once none of their leftovers can still count."""
     running = with_record(pipeline, record)
     begun = [name for name in queries if Path(pipeline.checkpoints, name).is_dir()]
     try:

@@ -1,6 +1,6 @@
-"""A pipeline at work: starts its queries, watches them, and stops them in good order.
+"""Runs a pipeline: starts its queries, watches them, and stops them cleanly.
 
-When one query fails all are stopped: what is left in a checkpoint is where the next run goes on.
+When one query fails, all are stopped: the next run continues from the checkpoints.
 """
 
 import threading
@@ -39,7 +39,7 @@ Watch = Callable[[Progress], None]
 
 
 class PipelineRun:
-    """One run, from `start` to `wait`; `stop` may be called from anywhere, also a signal."""
+    """One run, from `start` to `wait`; `stop` may be called from anywhere, even by a signal."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class PipelineRun:
         self._running: list[tuple[Query, Any]] = []
 
     def start(self) -> None:
-        """PipelineError if it cannot be; then nothing runs."""
+        """Raises PipelineError if it is impossible; then nothing runs."""
         self._lock.take()
         try:
             self._start_queries()
@@ -129,7 +129,10 @@ class PipelineRun:
         return self._stopping.is_set()
 
     def wait(self) -> None:
-        """Until all queries have ended, or stop was called; PipelineError if one failed."""
+        """Returns when all queries have ended or `stop` was called.
+
+        Raises PipelineError if one failed.
+        """
         try:
             self._wait()
         finally:
@@ -145,7 +148,7 @@ class PipelineRun:
             self._stop_queries()
             self._look()
         except (Py4JError, OSError) as error:
-            # A signal to a whole group of processes ends Spark as well; then all is stopped.
+            # A signal to the whole process group ends Spark as well; then all is stopped.
             if not self._stopping.is_set():
                 reason = f"Spark has ended: {error}"
                 raise PipelineError(str(self._pipeline.path), [Problem(0, reason)]) from error
@@ -154,7 +157,7 @@ class PipelineRun:
             raise
 
     def _look(self) -> bool:
-        """Note what the queries say; whether one of them still runs."""
+        """Note the queries' progress; returns whether any still runs."""
         any_active = False
         for index, (query, started) in enumerate(self._running):
             is_active = started.isActive
@@ -171,7 +174,7 @@ class PipelineRun:
         return any_active
 
     def _start_again(self, index: int, error: BaseException) -> bool:
-        """True; PipelineError if the query failed for a reason that stays."""
+        """Returns True; raises PipelineError if the query failed for a permanent reason."""
         query, _ = self._running[index]
         if not self._may_pass(error):
             self.progress.fail(query.name, describe_error(error).message)
@@ -183,7 +186,7 @@ class PipelineRun:
         return True
 
     def _let_batches_end(self) -> None:
-        """Spark stops a query in the middle of a batch, which the next run does again."""
+        """Spark stops a query in the middle of a batch, which the next run then repeats."""
         deadline = time.monotonic() + _GRACE_S
         before = [_batches(started) for _, started in self._running]
         for count, (_, started) in zip(before, self._running, strict=True):
@@ -205,14 +208,14 @@ class PipelineRun:
 
 
 def _batches(started: Any) -> tuple[str, ...]:
-    """Of those that have ended, the times; Spark remembers the last hundred."""
+    """Timestamps of finished batches; Spark keeps the last hundred."""
     return tuple(report["timestamp"] for report in started.recentProgress)
 
 
 def run_pipeline(
     spark: SparkSession, pipeline: Pipeline, *, accept_changes: bool = False
 ) -> Progress:
-    """Everything that there is, then the end; returns what was done."""
+    """Process everything available, then stop; returns what was done."""
     run = PipelineRun(spark, pipeline, once=True, accept_changes=accept_changes)
     run.start()
     run.wait()

@@ -1,7 +1,7 @@
-"""Whether a pipeline runs, or a backfill of it: each holds a lock on a file beside its checkpoints.
+"""Whether a pipeline or a backfill of it runs: each locks a file next to its checkpoints.
 
-The system lets go of it when the process ends, however it ends. Checkpoints that are not files of
-this machine have none, and neither have those on a file system without locks.
+The system releases it when the process ends, however it ends. Checkpoints that are not local files
+have no lock, nor do those on a file system without locks.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ class RunLock:
         self._file: IO[str] | None = None
 
     def take(self) -> None:
-        """PipelineError if another run has it."""
+        """Raises PipelineError if another run holds it."""
         if not self._is_used:
             return
         path = Path(self._pipeline.checkpoints, self._name)

@@ -1,6 +1,6 @@
-"""Records of a source without a stream: the newest of its topics, or some that a test gives.
+"""Records of a source without a stream: the newest of its topics, or some given by a test.
 
-They are decoded by what decodes them in a task, so that bad values are bad here too.
+They are decoded by the same code as in a task, so that bad values are bad here too.
 """
 
 import base64
@@ -36,11 +36,11 @@ _OF_RECORDS = ("key", "value", "timestamp", "headers")
 
 
 class BadRow(ValueError):
-    """A row of a test that is no record of its source."""
+    """A row of a test is not a valid record of its source."""
 
 
 def source_schema(options: SourceOptions) -> StructType:
-    """The columns; a session must be active."""
+    """The columns; requires an active session."""
     schema = default_schema(options)
     return StructType.fromDDL(schema) if isinstance(schema, str) else schema  # type: ignore[return-value]
 
@@ -50,7 +50,7 @@ def columns_of(pipeline: Pipeline, source: Source) -> StructType:
 
 
 def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
-    """The last records of each partition, as a table of Arrow."""
+    """The last records of each partition, as an Arrow table."""
     given = batch_options(pipeline, source)
     options = parse_source_options(given, Use.BATCH)
     with options.connect() as cluster:
@@ -67,9 +67,9 @@ def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
 
 
 def make_records(pipeline: Pipeline, source: Source, rows: Sequence[Any], first_offset: int) -> Any:
-    """What a test gives: objects, or texts that are values as they are; null has no value.
+    """From a test: objects, or texts that are values as they are; null has no value.
 
-    Names that begin with `_` are about the record: `_key`, `_value`, `_timestamp`, `_headers`.
+    Names that begin with `_` describe the record: `_key`, `_value`, `_timestamp`, `_headers`.
     """
     options = parse_source_options(batch_options(pipeline, source), Use.BATCH)
     records = [_record(source, row) for row in rows]
@@ -89,7 +89,7 @@ def make_records(pipeline: Pipeline, source: Source, rows: Sequence[Any], first_
 
 
 def batch_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
-    """Of a read that is no stream, without where it begins."""
+    """For a batch read, without a start position."""
     streaming = {name.lower() for name in (*STARTS, *STREAM_ONLY)}
     options = source_options(pipeline, source)
     return {name: value for name, value in options.items() if name.lower() not in streaming}
@@ -125,7 +125,7 @@ def _encode(source: Source, fields: dict[str, Any]) -> str | bytes:
 
 
 def _plain(value: Any) -> str:
-    """What YAML reads as more than JSON has."""
+    """YAML types that JSON lacks, converted."""
     if isinstance(value, dt.date | dt.datetime):
         return value.isoformat()
     if isinstance(value, bytes):

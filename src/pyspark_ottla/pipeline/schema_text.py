@@ -1,7 +1,7 @@
-"""Schemas as Spark writes them (`customer string, tags array<string>`), checked without Spark.
+"""Schemas in Spark's notation (`customer string, tags array<string>`), checked without Spark.
 
-Only what is certainly wrong is found: a type that does not exist, a bracket that is not closed, a
-field without a type. Everything else is left to Spark.
+Only certain errors are reported: a type that does not exist, an unclosed bracket, a field without a
+type. Everything else is left to Spark.
 """
 
 import difflib
@@ -45,7 +45,7 @@ _NAME = re.compile(r"`.+`|\w+")
 
 class Wrong(NamedTuple):
     message: str
-    line: int  # Of the text, from 0 on.
+    line: int  # In the text, from 0.
 
 
 class _WrongAt(Exception):
@@ -55,7 +55,7 @@ class _WrongAt(Exception):
 
 
 def find_wrong(text: str) -> Wrong | None:
-    """The first that is wrong; None for what Spark may take."""
+    """The first error; None if Spark may accept it."""
     if text.lstrip().startswith("{"):  # JSON.
         return None
     reader = _Reader(text)
@@ -71,7 +71,7 @@ def find_wrong(text: str) -> Wrong | None:
 
 
 def field_names(text: str) -> list[str]:
-    """Of a schema that is a list of fields; none for one that is written in another way."""
+    """For a schema that is a list of fields; empty for other notations."""
     if find_wrong(text) is not None or re.match(r"\s*(\{|\w+\s*<)", text):
         return []
     names, depth, is_name = [], 0, True
@@ -92,7 +92,7 @@ class _Reader:
         self._end = len(text)
 
     def read_fields(self, closing: str) -> None:
-        """`name type, name: type`, up to the closing sign or the end."""
+        """`name type, name: type`, up to the closing bracket or the end."""
         while True:
             name = self._peek()
             if not _NAME.fullmatch(name):

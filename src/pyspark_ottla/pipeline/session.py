@@ -23,25 +23,25 @@ _QUERY_LOGGER = "SQLQueryContextLogger"
 def open_session(
     name: str, *, master: str = LOCAL, remote: str = "", settings: Mapping[str, str], log: Path
 ) -> SparkSession:
-    """`settings` go before those that pipelines have; what Java says goes to the log.
+    """`settings` override those of pipelines; Java's output goes to the log.
 
-    JavaNotFound if there is none.
+    Raises JavaNotFound if there is none.
     """
     if remote:
         return spark_session(name, remote=remote)
-    # PySpark logs what it raises as well, in JSON; a pipeline says it in a sentence.
+    # PySpark also logs what it raises, in JSON; a pipeline reports it in a sentence.
     PySparkLogger.getLogger(_QUERY_LOGGER).disabled = True
     with stderr_to(log):
         return spark_session(name, master=master, settings=QUIET | dict(settings))
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Whether it is one of Spark Connect."""
+    """Whether it is a Spark Connect session."""
     return type(session).__module__.startswith("pyspark.sql.connect.")
 
 
 def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """What streams need in a session that somebody else may have made, as far as it can be set."""
+    """What streams need in a session created by someone else, as far as it can be changed."""
     own = {key: value for key, value in session_settings().items() if key.startswith(_OF_STREAMS)}
     for key, value in (_TIME_ZONE | own | dict(settings)).items():
         if spark.conf.isModifiable(key):
@@ -50,7 +50,7 @@ def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def stderr_to(log: Path) -> Iterator[None]:
-    """Of the processes that are started meanwhile, for as long as they live."""
+    """For processes started meanwhile, as long as they live."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     own = os.dup(_STDERR)

@@ -1,7 +1,7 @@
-"""The shape of a query: what must stay for its checkpoint to be of use, and what has changed in it.
+"""A query's shape: what must stay for its checkpoint to remain usable, and what has changed in it.
 
-Spark itself looks at the types in a state, not at what they mean: a window of five minutes goes on
-in the state of one minute, and the rows of both get into one table.
+Spark itself checks the types in a state, not their meaning: a five-minute window would continue in
+the state of a one-minute window, and the rows of both would end up in one table.
 """
 
 import difflib
@@ -18,16 +18,16 @@ _ALL_FIELDS = "100000"
 
 @dataclass(frozen=True)
 class Shape:
-    sources: list[list[str]]  # Name and topics, in the order of the checkpoint.
-    state: list[str]  # The operators that keep some.
-    columns: dict[str, str]  # Name and type, of what the sink is given.
+    sources: list[list[str]]  # Name and topics, in checkpoint order.
+    state: list[str]  # The stateful operators.
+    columns: dict[str, str]  # Name and type of the sink's input.
     sink: dict[str, str]
-    steps: dict[str, str]  # The text of each that the query goes through.
+    steps: dict[str, str]  # The text of each step on the query's path.
 
 
 class Change(NamedTuple):
     message: str
-    is_safe: bool  # Whether the query can go on from its checkpoint as if nothing had been.
+    is_safe: bool  # Whether the query can continue from its checkpoint as if unchanged.
 
 
 def describe_query(spark: Any, pipeline: Pipeline, sink: Sink, frame: Any) -> Shape:
@@ -67,7 +67,7 @@ def _explained(spark: Any, frame: Any) -> str:
     try:
         if hasattr(frame, "_jdf"):
             return str(frame._jdf.queryExecution().toString())
-        return str(frame._explain_string(extended=True))  # Of Spark Connect.
+        return str(frame._explain_string(extended=True))  # Spark Connect.
     finally:
         spark.conf.set(_FIELDS_SHOWN, before)
 
@@ -112,7 +112,7 @@ def _state_changes(before: Shape, after: Shape) -> list[Change]:
 
 
 def _lines(before: Shape, after: Shape) -> str:
-    """Where the texts of the steps differ first."""
+    """The first lines in which the steps' texts differ."""
     for name in before.steps.keys() | after.steps.keys():
         old, new = before.steps.get(name, "").splitlines(), after.steps.get(name, "").splitlines()
         for tag, start, end, new_start, new_end in difflib.SequenceMatcher(

@@ -1,4 +1,4 @@
-"""What a sink itself knows of its batches, without Spark."""
+"""What a sink itself knows about its batches, without Spark."""
 
 from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.model import Pipeline, SinkKind
@@ -10,7 +10,7 @@ from pyspark_ottla.tables.table import open_table
 
 
 def find_last_batch(pipeline: Pipeline, query: str) -> int | None:
-    """The last batch that counts; None if there is none, or if the sink does not remember."""
+    """The last batch that counts; None if there is none, or if the sink does not keep track."""
     sink = pipeline.sinks.get(query)
     if sink is not None and sink.kind in (SinkKind.DELTA, SinkKind.ICEBERG):
         table = open_table(table_writer(sink, sink_id(pipeline, sink)).table)
@@ -28,7 +28,7 @@ def find_last_batch(pipeline: Pipeline, query: str) -> int | None:
 
 
 def abandon_sink(pipeline: Pipeline, query: str) -> None:
-    """End what it has left open: an open transaction holds up everyone who reads its topic."""
+    """End what it has left open: an open transaction blocks everyone who reads its topic."""
     options = _topic_options(pipeline, query)
     if options is not None:
         parsed = parse_sink_options(options, is_stream=True)

@@ -26,7 +26,7 @@ _KEYS = (
     "options",
 )
 _TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
-# What only some kinds of sinks know.
+# Keys of only some kinds of sinks.
 _ONLY_FOR = {
     "key": (SinkKind.TOPIC, *_TABLES),
     "order-by": _TABLES,
@@ -104,7 +104,7 @@ def _kind(section: Section) -> SinkKind:
 
 
 def _target(section: Section, kind: SinkKind, directory: Path) -> Text:
-    # Rows that are records may say their topic themselves.
+    # Rows that are records may name their own topic.
     may_be_empty = kind is SinkKind.TOPIC and section.text("format") == "record"
     text = section.text(kind, is_needed=kind in section and not may_be_empty)
     if kind is SinkKind.TOPIC and text and not _TOPIC.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Offsets of the topics of a source: where a position lies, and as JSON."""
+"""Offsets of a source's topics: resolved from a position, and as JSON."""
 
 import datetime as dt
 import json
@@ -17,9 +17,9 @@ Offsets = Mapping[TopicPartition, int]
 
 
 def find_offsets(pipeline: Pipeline, source: Source, start: str) -> dict[TopicPartition, int]:
-    """In each partition; an offset that is not there is the nearest that is.
+    """In each partition; an offset outside the log becomes the nearest inside.
 
-    PipelineError for what is no position, and if no broker answers.
+    Raises PipelineError for an invalid position, or if no broker answers.
     """
     options = parse_source_options(source_options(pipeline, source), Use.STREAM)
     try:
@@ -50,7 +50,7 @@ def find_first_offsets(pipeline: Pipeline, source: Source) -> dict[TopicPartitio
             position = options.start
             if not isinstance(position, AtOffsets):
                 return resolve(cluster, position, partitions, options.isolation)
-            # Since the offsets were written down partitions may have come, and records gone.
+            # Since the offsets were recorded, partitions may have been added and records deleted.
             first = dict.fromkeys(partitions, EARLIEST)
             first = known_offsets(cluster, first, options.isolation)
             given = {each: position.offsets.get(each, EARLIEST) for each in partitions}
@@ -63,7 +63,7 @@ def find_first_offsets(pipeline: Pipeline, source: Source) -> dict[TopicPartitio
 
 
 def parse_position(text: str) -> Position:
-    """ValueError for what is none."""
+    """Raises ValueError for an invalid one."""
     if text in ("earliest", "latest"):
         return AtEnd(EARLIEST if text == "earliest" else LATEST)
     try:
@@ -76,7 +76,7 @@ def parse_position(text: str) -> Position:
 
 
 def offsets_as_json(offsets: Offsets) -> str:
-    """As the option startingOffsets is written."""
+    """In the format of the option startingOffsets."""
     written: dict[str, dict[str, int]] = {}
     for each in sorted(offsets):
         written.setdefault(each.topic, {})[str(each.partition)] = offsets[each]

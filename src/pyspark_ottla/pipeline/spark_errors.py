@@ -1,4 +1,4 @@
-"""Spark's errors in one sentence, without the traces of two languages."""
+"""Spark's errors in one sentence, without the stack traces of two languages."""
 
 import re
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 _LINE = re.compile(r"[(;] ?line (\d+)[, ]+pos (\d+)\)?")
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _SQL_STATE = re.compile(r" ?SQLSTATE: \w+")
-# What a Python process said last: `package.module.SomeError: what`.
+# Last line of a Python process: `package.module.SomeError: what`.
 _PYTHON_ERROR = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*): (.+)$", re.MULTILINE)
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+)")
 _CHARACTERS_MAX = 600
@@ -18,20 +18,20 @@ _NO_PYTHON_MEANS = (
 )
 
 
-# What a query that starts again gets over; what the failed one had done is not done again. A Python
-# process that Spark starts has ten seconds to come up, which is not enough on a very busy machine.
-# The other was seen once, with plans that are serialized well otherwise.
+# Errors that a restarted query survives, without repeating what the failed one did. A Python
+# process that Spark starts has ten seconds to connect, which is not enough on a very busy machine.
+# The other was seen once, with plans that otherwise serialize fine.
 _MAY_PASS = (NO_PYTHON, "Task not serializable")
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same may succeed when it is tried again."""
+    """Whether a retry may succeed."""
     return any(said in str(error) for said in _MAY_PASS)
 
 
 class SparkProblem(NamedTuple):
     message: str
-    sql_line: int | None  # In the text that Spark was given, from 1 on.
+    sql_line: int | None  # In the text that Spark was given, from 1.
 
 
 def describe_error(error: BaseException) -> SparkProblem:
@@ -54,7 +54,7 @@ def describe_error(error: BaseException) -> SparkProblem:
 
 
 def _root_of(error: BaseException) -> BaseException:
-    """What Java says was the cause, which PySpark keeps and does not tell."""
+    """Java's root cause, which PySpark keeps but does not show."""
     while (cause := getattr(error, "_cause", None)) is not None:
         error = cause
     return error

@@ -1,4 +1,4 @@
-"""What is known of a pipeline without Spark: whether it runs, how far it is, and what it lacks."""
+"""What is known of a pipeline without Spark: whether it runs, its progress, and its lag."""
 
 import datetime as dt
 from dataclasses import asdict, dataclass, replace
@@ -16,11 +16,11 @@ from pyspark_ottla.pipeline.run_lock import find_runner
 class SinkStatus:
     pipeline: str
     sink: str
-    process: int | None  # That runs it.
-    batch: int | None  # The last that was committed.
+    process: int | None  # Process id of the run.
+    batch: int | None  # The last committed.
     committed: str | None  # When that was.
     lag: int | None  # Records; None if no broker answers.
-    backfill: str | None = None  # Portions of one that is not done, as 2 of 5.
+    backfill: str | None = None  # Progress of an unfinished one, in portions: 2 of 5.
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Stretches of offsets by source and partition: what is wanted, what is covered, and the rest."""
+"""Offset ranges by source and partition: what is wanted, what is covered, and the rest."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from ottla.client.wire.cluster import TopicPartition
 
-ENDLESS = 2**63 - 1  # The end of what a query that runs will read.
+ENDLESS = 2**63 - 1  # The end of what a running query will read.
 
 Offsets = Mapping[TopicPartition, int]
 
 
 class Stretch(NamedTuple):
-    """From `start` on, before `end`."""
+    """The offsets in [start, end)."""
 
     source: str
     topic: str
@@ -34,7 +34,7 @@ class Stretch(NamedTuple):
 
 
 def between(source: str, starts: Offsets, ends: Offsets) -> list[Stretch]:
-    """Of the partitions that both know."""
+    """For the partitions in both."""
     return [
         Stretch(source, *each, starts[each], ends[each])
         for each in sorted(starts)
@@ -67,9 +67,9 @@ def _without(stretch: Stretch, other: Stretch) -> Iterator[Stretch]:
 
 
 def portions(stretches: Collection[Stretch], records_max: int) -> Iterator[list[Stretch]]:
-    """One after the other, each of about so many offsets, of all partitions by their share.
+    """Consecutive portions of about `records_max` offsets, with all partitions in proportion.
 
-    What is given alike is divided alike: a portion is known by its number.
+    Deterministic: a portion is identified by its number.
     """
     waiting: dict[tuple[Any, ...], list[Stretch]] = {}
     for each in sorted(stretches):

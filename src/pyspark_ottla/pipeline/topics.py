@@ -1,4 +1,4 @@
-"""The topics of a pipeline: those that it reads must be there, those that it writes are made."""
+"""A pipeline's topics: those it reads must exist, those it writes are created."""
 
 import difflib
 
@@ -16,11 +16,11 @@ from pyspark_ottla.sink.options import parse_sink_options
 from pyspark_ottla.source_options import Use, parse_source_options
 
 _CLIENT_ID = "ottla-pipeline"
-_FIRST_TIMEOUT_MS = 5_000  # Until it is said that no broker is there.
+_FIRST_TIMEOUT_MS = 5_000  # Before reporting that no broker is there.
 
 
 def find_problems(pipeline: Pipeline) -> list[Problem]:
-    """What is wrong with options of sources and sinks, and with the topics they name."""
+    """Problems with options of sources and sinks, and with the topics they name."""
     problems: list[Problem] = []
     for source in pipeline.sources.values():
         _check_source(pipeline, source, problems)
@@ -71,7 +71,7 @@ def _hint(topic: str, known: set[str]) -> str:
 
 
 def make_topics(pipeline: Pipeline) -> list[str]:
-    """Those that sinks and quarantined rows go to and that are missing; returns their names."""
+    """Create missing topics for sinks and quarantined rows; returns their names."""
     made: list[str] = []
     try:
         for sink in pipeline.sinks.values():
@@ -94,7 +94,7 @@ def _make_missing(cluster: Cluster, name: str, partitions: int | None) -> list[s
 
 
 def is_compacted(pipeline: Pipeline, sink: Sink) -> bool:
-    """Whether the sink's topic keeps only the last value of a key."""
+    """Whether the sink's topic keeps only the last value per key."""
     try:
         with _connect_sink(pipeline, sink) as cluster:
             if sink.target not in cluster.topics([sink.target]):
@@ -105,7 +105,7 @@ def is_compacted(pipeline: Pipeline, sink: Sink) -> bool:
 
 
 def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
-    """Of the sinks that ask for it, each beside its topic."""
+    """For the sinks that ask for it, each next to its topic."""
     try:
         for sink in pipeline.sinks.values():
             if sink.publishes_schema:

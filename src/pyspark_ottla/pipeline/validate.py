@@ -1,7 +1,7 @@
-"""Everything that can be wrong with a pipeline, found before anything starts.
+"""Finds everything that can be wrong with a pipeline before anything starts.
 
 The file itself is checked when it is loaded; here come the topics, and with Spark the schemas, the
-SQL, the functions, and what each sink is given.
+SQL, the functions, and each sink's input.
 """
 
 from typing import Any
@@ -25,14 +25,14 @@ from pyspark_ottla.tables.table import open_table
 
 
 def validate_topics(pipeline: Pipeline) -> None:
-    """PipelineError for what is wrong; no Spark is needed."""
+    """Raises PipelineError; needs no Spark."""
     problems = find_problems(pipeline)
     if problems:
         raise PipelineError(str(pipeline.path), problems)
 
 
 def validate_pipeline(spark: SparkSession, pipeline: Pipeline) -> Frames:
-    """The frames that the pipeline is made of; PipelineError if some cannot be."""
+    """Returns the pipeline's frames. Raises PipelineError if some cannot be built."""
     validate_topics(pipeline)
     apply_settings(spark, pipeline.spark_settings)
     problems: list[Problem] = []
@@ -101,8 +101,8 @@ def _table_problems(pipeline: Pipeline, sink: Sink, frame: DataFrame, title: str
 
 
 def _mode_problems(spark: SparkSession, sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
-    """Whether Spark can do the steps before the sink in its mode; it says so only to itself."""
-    if is_remote(spark):  # It is found when the query starts.
+    """Whether Spark can run the steps before the sink in its mode, by Spark's internal check."""
+    if is_remote(spark):  # Found when the query starts.
         return []
     jvm: Any = spark._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, sink.mode.capitalize())()

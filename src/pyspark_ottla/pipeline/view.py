@@ -1,4 +1,4 @@
-"""What a pipeline does, for those who watch: a table that moves, or a line for each batch."""
+"""A pipeline's activity for people: a live table, or one line per batch."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TextIO
@@ -10,7 +10,7 @@ class View(Protocol):
     def show(self, progress: Progress) -> None: ...
 
     def print(self, text: str) -> None:
-        """Beside what is shown."""
+        """Print without disturbing the view."""
 
     def close(self) -> None: ...
 
@@ -20,7 +20,7 @@ def open_view(stream: TextIO) -> View:
 
 
 class LineView:
-    """For logs: one line when a batch has ended, a query failed or ended."""
+    """For logs: one line when a batch ends, or a query fails or ends."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -37,7 +37,7 @@ class LineView:
         self._stream.flush()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def batch_line(pipeline: str, query: QueryProgress) -> str:
@@ -91,7 +91,7 @@ def short(number: float) -> str:
 
 
 class TableView:
-    """For a terminal: one line for each sink, drawn again as the numbers move."""
+    """For a terminal: one line per sink, redrawn as the numbers change."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
@@ -112,7 +112,7 @@ class TableView:
 
 
 def draw(progress: Progress) -> Any:
-    """The numbers, and below them where each sink writes to and what has failed."""
+    """The numbers, and below them each sink's target and failures."""
     from rich.console import Group
 
     lines = [_line(query) for query in progress.queries.values()]

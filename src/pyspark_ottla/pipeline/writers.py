@@ -1,8 +1,7 @@
-"""One streaming query for each sink, and one for each dataset that quarantines rows.
+"""One streaming query per sink, and one per dataset that quarantines rows.
 
-Each has its own checkpoint under the pipeline's directory, and goes on from there. Those that write
-to topics and tables do so exactly once: the names of the pipeline and the sink are the id by which
-batches are known there.
+Each has its own checkpoint under the pipeline's directory, and continues from there. Topics and
+tables are written exactly once: pipeline and sink name form the id that identifies batches there.
 """
 
 from collections.abc import Iterator
@@ -16,23 +15,23 @@ from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
 
-DEAD_LETTER = "dead-letter-"  # Before the name of the dataset, in the name of a query.
-ROWS_OUT = "rows.out"  # Observed: the rows that a sink was given.
+DEAD_LETTER = "dead-letter-"  # Prefix of the dataset's name in a query's name.
+ROWS_OUT = "rows.out"  # Observed: rows passed to a sink.
 
 
 class Query(NamedTuple):
-    """One that is ready to be started."""
+    """A query ready to start."""
 
-    name: str  # Of the sink.
+    name: str  # The sink's.
     line: int
-    target: str  # For people.
+    target: str  # For display.
     writer: Any  # A DataStreamWriter.
 
 
 def build_queries(
     pipeline: Pipeline, frames: Frames, *, once: bool, show: Any = print
 ) -> Iterator[Query]:
-    """`show` prints what sinks to the console get."""
+    """`show` prints the input of console sinks."""
     for sink in pipeline.sinks.values():
         frame = frames.good[sink.input].observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
         writer = _writer(pipeline, sink, frame, show).outputMode(sink.mode)
@@ -50,13 +49,13 @@ def build_queries(
 
 
 def query_names(pipeline: Pipeline) -> list[str]:
-    """Of the sinks, and of those that write what was refused."""
+    """Of the sinks, and of those that write refused rows."""
     refusing = [dataset.name for dataset in pipeline.datasets if dataset.quarantines]
     return [*pipeline.sinks, *(f"{DEAD_LETTER}{name}" for name in refusing)]
 
 
 def query_target(pipeline: Pipeline, query: str) -> str:
-    """For people, and to tell by whether a query still writes to where it did."""
+    """For display, and to tell whether a query still writes to the same target."""
     sink = pipeline.sinks.get(query)
     if sink is None:
         return f"topic {pipeline.dead_letter_topic}"
@@ -64,7 +63,7 @@ def query_target(pipeline: Pipeline, query: str) -> str:
 
 
 def dead_letter_options(pipeline: Pipeline, query: str) -> dict[str, str]:
-    """Of the data sink `ottla`."""
+    """Options for the data sink `ottla`."""
     return {
         "kafka.bootstrap.servers": pipeline.bootstrap_servers,
         "topic": str(pipeline.dead_letter_topic),
@@ -100,7 +99,7 @@ def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame, show: Any) -> Any:
 
 
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
-    """Rows as records of a topic: as they are, or each an object in JSON."""
+    """Rows as records of a topic: as they are, or each as a JSON object."""
     if sink.format == "record":
         return frame
     fields = [F.col(f"`{name}`") for name in frame.columns if not name.startswith("_")]
@@ -112,7 +111,7 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
 
 
 def topic_options(pipeline: Pipeline, sink: Sink) -> dict[str, str]:
-    """Of the data sink `ottla`."""
+    """Options for the data sink `ottla`."""
     options = {"kafka.bootstrap.servers": pipeline.bootstrap_servers}
     if sink.target:
         options["topic"] = str(sink.target)
@@ -127,7 +126,7 @@ def sink_id(pipeline: Pipeline, sink: Sink) -> str:
 
 
 def _id_of(pipeline: Pipeline, query: str, given: str = "") -> str:
-    """Another one after a reset: batches are then counted from 0 again."""
+    """Changes after a reset: batches are then counted from 0 again."""
     generation = pipeline.generations.get(query, 0)
     suffix = f"-r{generation}" if generation else ""
     own = given or pipeline.sink_ids.get(query) or f"{pipeline.name}-{query}"

@@ -1,16 +1,16 @@
-"""The log of decisions: which batch of each sink is the last that counts, and what belongs to it.
+"""The decision log: each sink's last batch that counts, and the transactions in it.
 
-It is a compacted topic with the sink's id as key. Whoever decides writes in a transaction under
-the sink's own transactional id, in three steps that only together are safe:
+It is a compacted topic keyed by sink id. A decision is written in a transaction under the sink's
+own transactional id, in three steps that are safe only together:
 
-1. claim: InitProducerId fences everyone who decided for this sink before, and returns when what
-   they had begun is either committed or aborted
+1. claim: InitProducerId fences every earlier decider for this sink, and returns once what they
+   began is either committed or aborted
 2. read the last decision, up to the end that the log had after the claim
-3. write the next one; refused if somebody else has claimed the sink since
+3. write the next one; refused if someone else has claimed the sink since
 
-So decisions of a sink follow one another, each made with the knowledge of the one before, however
-many drivers believe that the sink is theirs. Who has decided may write the next one too, without
-steps 1 and 2: had there been another claim, the write would be refused.
+So a sink's decisions are sequential, each made with knowledge of the one before, however many
+drivers believe they own the sink. Whoever made the last decision may write the next one without
+steps 1 and 2: after another claim, the write would be refused.
 """
 
 import hashlib
@@ -51,15 +51,15 @@ TOPIC = "__ottla_sinks"
 
 _PARTITIONS = 16
 _CONFIG = {"cleanup.policy": "compact", "segment.bytes": str(16 * 1024 * 1024)}
-# Short: one who dies between two steps holds up those whose sinks share the partition.
+# Short: a crash between two steps holds up sinks that share the partition.
 _TRANSACTION_TIMEOUT_MS = 10_000
-# What a broker has that looks whether a partition is in the transaction (KIP-890).
+# From this version brokers check that a partition is in the transaction (KIP-890).
 _GUARDED_PRODUCE_VERSION = 12
-_FIRST_STRETCH = 64  # Offsets from the end of the log that are looked at first.
+_FIRST_STRETCH = 64  # Offsets from the end of the log to look at first.
 
 
 class SinkFenced(Exception):
-    """Somebody else has decided for this sink in the meantime."""
+    """Someone else has made a decision for this sink in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Decision:
     """These transactions are the batch: committed, or to be committed by whoever reads this."""
 
     batch: BatchName
-    query_id: str  # Of the stream, which stays over restarts; empty for batch writes.
+    query_id: str  # Of the stream, stable over restarts; empty for batch writes.
     prepared: tuple[Prepared, ...]
 
     @property
@@ -118,7 +118,7 @@ class _Log(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    end: int  # Everything before it is decided and was looked at.
+    end: int  # Everything before it is decided and was read.
     last: Decision | None
 
 
@@ -127,11 +127,11 @@ class _Scanned(NamedTuple):
     next_offset: int
 
 
-_seen: dict[tuple[_Log, str], _Seen] = {}  # By log and sink, of this process.
+_seen: dict[tuple[_Log, str], _Seen] = {}  # By log and sink, in this process.
 
 
 class Decisions:
-    """Those of one sink."""
+    """The decisions of one sink."""
 
     def __init__(self, cluster: Cluster, sink_id: str) -> None:
         self._cluster = cluster
@@ -147,11 +147,11 @@ class Decisions:
         return Claim(self._cluster, self._partition, transactional_id, producer, self.last())
 
     def look_up(self) -> None:
-        """Learn where the log is, for the next call of `last`."""
+        """Locate the log, for the next call of `last`."""
         self._cluster.retry(self._topic_exists)
 
     def last(self) -> Decision | None:
-        """The last one that was made when this was called; None if there is none."""
+        """The last decision made before this call; None if there is none."""
         if not self._cluster.retry(self._topic_exists):
             return None
         log = _Log(self._cluster.bootstrap_servers, str(self._cluster.topic(TOPIC).id))
@@ -161,7 +161,7 @@ class Decisions:
         return seen.last
 
     def _look_back(self) -> "_Seen":
-        """From the end of the log, as far as it takes."""
+        """Search backwards from the end of the log."""
         end = list_offsets(self._cluster, {self._partition: LATEST})[self._partition] or 0
         stretch = _FIRST_STRETCH
         while True:
@@ -172,7 +172,7 @@ class Decisions:
             stretch *= 16
 
     def _look_on(self, seen: "_Seen") -> "_Seen":
-        """At what has come since this process looked before."""
+        """Read only what was added since this process last looked."""
         try:
             with Fetcher(
                 self._cluster, self._partition, Isolation.READ_COMMITTED, wait_ms=0
@@ -218,7 +218,7 @@ class Decisions:
         return _Scanned(found, scan.next_offset)
 
     def _topic_exists(self) -> bool:
-        """By what this process knows already, once it is there: nobody deletes it."""
+        """Cached once it exists: nobody deletes it."""
         try:
             self._cluster.topic(TOPIC)
         except BrokerError as error:
@@ -231,13 +231,13 @@ class Decisions:
 _FENCED = (
     ErrorCode.producer_fenced,
     ErrorCode.invalid_producer_epoch,
-    ErrorCode.invalid_producer_id_mapping,  # Of a claim that is so old that it is forgotten.
+    ErrorCode.invalid_producer_id_mapping,  # For a claim old enough to be forgotten.
 )
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to make decisions, until somebody else claims the sink."""
+    """The right to make decisions, until someone else claims the sink."""
 
     cluster: Cluster
     partition: TopicPartition
@@ -247,9 +247,9 @@ class Claim:
     sequence: int = 0
 
     def decide(self, decision: Decision) -> "Claim":
-        """The right to the next one. SinkFenced if another claim came between.
+        """Record the decision; returns the claim to the next one.
 
-        Then nothing is decided.
+        Raises SinkFenced if another claim came in between; nothing is decided then.
         """
         batch = _batch(decision, self.producer, self.sequence)
         try:
@@ -265,11 +265,11 @@ class Claim:
         return replace(self, last=decision, sequence=self.sequence + 1)
 
     def _write_at_once(self, batch: bytearray) -> bool:
-        """With all requests on their way together, where one broker takes them one by one.
+        """Pipeline all requests to a single broker that processes them in order.
 
-        False if nothing is known to be decided. Then the steps are to be taken: they end what this
-        has begun, and a batch that was written is not written again. The broker refuses records
-        whose partition is not in the transaction, so none are left behind by a refused request.
+        False if nothing is known to be decided. The steps must then be taken one by one: they end
+        what this began, and a batch already written is not written again. The broker refuses
+        records whose partition is not in the transaction, so a refused request leaves none behind.
         """
         connection = self._broker_of_all()
         if connection is None:
@@ -291,12 +291,12 @@ class Claim:
                 raise
             return False
         except WireError:
-            self.cluster.forget()  # With answers that are on their way.
+            self.cluster.forget()  # Responses are still on their way.
             return False
         return True
 
     def _broker_of_all(self) -> Connection | None:
-        """That of the broker which both coordinates and leads, if there is one."""
+        """The connection to the broker that both coordinates and leads, if one does."""
         try:
             coordinator = self.cluster.coordinator(
                 CoordinatorType.TRANSACTION, self.transactional_id

@@ -1,9 +1,9 @@
-"""The names of the sink's transactions, and how they are told apart again.
+"""Names of the sink's transactions, and how to parse them.
 
     ottla-sink.<sinkId>.<batchId>.<runId>.<partition>.<task attempt>
 
-A name is used by one attempt of one task, once. Its batch id is what makes it safe to abort: see
-`two_phase`. The run id is there because Spark counts task attempts from zero after a restart.
+A name is used once, by one attempt of one task. Its batch id makes it safe to abort: see
+`two_phase`. The run id is needed because Spark counts task attempts from zero after a restart.
 """
 
 import re
@@ -34,7 +34,7 @@ class BatchName:
 
 
 def deciding_id(sink_id: str) -> str:
-    """The transactional id of the one who decides for a sink."""
+    """The transactional id for a sink's decisions."""
     return f"{_PREFIX}-decisions.{sink_id}"
 
 

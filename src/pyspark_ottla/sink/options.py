@@ -29,7 +29,7 @@ NAMES = (
     "kafka.request.timeout.ms",
     "kafka.delivery.timeout.ms",
     "kafka.transaction.timeout.ms",
-    # Spark's own, which it hands on.
+    # Spark's own, which it passes on.
     "checkpointLocation",
     "queryName",
     "path",
@@ -39,7 +39,7 @@ SINK_ID_CHARACTERS_MAX = 100
 
 _SINK_ID = re.compile(r"[A-Za-z0-9_-]+")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-# As long as a broker allows unless it says otherwise.
+# Brokers' default maximum.
 _TRANSACTION_TIMEOUT_MS = 900_000
 
 
@@ -51,19 +51,19 @@ class Delivery(enum.StrEnum):
 @dataclass(frozen=True)
 class SinkOptions:
     bootstrap_servers: str
-    topic: str | None  # None: the rows say.
+    topic: str | None  # None: from the rows.
     delivery: Delivery
     sink_id: str  # Empty unless delivery is exactly once.
-    batch_id: int  # Of a write that is not a stream, for exactly once.
+    batch_id: int  # For an exactly-once write that is not a stream.
     compression: Compression
     client_id: str
     request_timeout_ms: int
     retry_timeout_ms: int
-    transaction_timeout_ms: int  # Against brokers without two-phase commit.
+    transaction_timeout_ms: int  # For brokers without two-phase commit.
     security: Security
 
     def connect(self) -> Cluster:
-        """The cluster; no connection is made before it is asked something."""
+        """The cluster; connects on the first request."""
         return Cluster(
             self.bootstrap_servers,
             client_id=self.client_id,
@@ -79,7 +79,7 @@ def validate_mode(*, overwrite: bool) -> None:
 
 
 def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
-    """OptionError for what does not fit."""
+    """Raises OptionError for invalid or conflicting options."""
     validate_names(options, NAMES)
     values = OptionValues(options)
     delivery = _delivery(values, is_stream)

@@ -1,7 +1,7 @@
-"""Which partition a row goes to: as Kafka's producer has it.
+"""Chooses each row's partition like Kafka's producer.
 
-A row says so itself in its column `partition`, or its key decides by murmur2. Rows with neither
-stick to one partition until a portion is written, and to the next one then.
+The row's column `partition` decides, or else its key by murmur2. Rows with neither stick to one
+partition until a portion is written, then move to the next one.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ _TAIL_SHIFTS = (0, 8, 16)
 
 
 class NoSuchPartition(ValueError):
-    """A row asks for a partition that its topic does not have."""
+    """A row names a partition that its topic does not have."""
 
 
 def choose_partitions(
     topic: str, keys: pa.Array | None, wished: pa.Array | None, count: int, sticky: int, rows: int
 ) -> Partitions:
-    """The partition of each row; `sticky` is for those without a key and a wish."""
+    """The partition of each row; `sticky` is for rows with neither key nor partition."""
     chosen = np.full(rows, sticky % count, np.int32)
     if keys is not None and keys.null_count < rows:
         hashes = murmur2(keys.cast(pa.binary())) & np.uint32(0x7FFFFFFF)
@@ -45,7 +45,7 @@ def choose_partitions(
 
 
 def murmur2(keys: pa.Array) -> Hashes:
-    """Of each item of a binary array; anything for null."""
+    """Hash of each item of a binary array; arbitrary for null."""
     start, size, data = _buffers(keys)
     words = np.ndarray((len(data) - _BLOCK_BYTES + 1,), "<u4", data, strides=(1,))
     hashes = np.uint32(_SEED) ^ size.astype(np.uint32)
@@ -91,7 +91,7 @@ def _mix_tails(
 def _buffers(
     keys: pa.Array,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bytes]:
-    """Where each item starts, how long it is, and the bytes, with some more behind them."""
+    """The start and length of each item, and the bytes with some padding."""
     _, offsets, data = keys.buffers()
     edges = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     first, last = int(edges[0]), int(edges[-1])

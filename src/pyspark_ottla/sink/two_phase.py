@@ -1,24 +1,24 @@
-"""Exactly once: tasks prepare, one decision counts, and what it names is committed.
+"""Exactly once: tasks prepare, one decision counts, and the transactions it names are committed.
 
-A task writes in a transaction of its own, which it leaves open, and tells the driver how to end
-it. The driver then
+A task writes in a transaction of its own, leaves it open, and tells the driver how to end it. The
+driver then
 
-1. claims the sink (see `decisions`), unless it has the claim from the batch before
+1. claims the sink (see `decisions`), unless it still has the claim from the previous batch
 2. decides: these transactions are the batch
 3. commits them
-4. aborts every other open transaction of this batch and of those before it
+4. aborts every other open transaction of this batch and of earlier ones
 
-Step 2 is the point of no return. Before it nothing counts: Spark runs the batch again. After it
-the batch is done, though perhaps not finished; whoever commits the same batch again finishes it
-and drops what was written anew.
+Step 2 is the point of no return. Before it nothing counts: Spark runs the batch again. After it the
+batch is decided, though perhaps not finished; whoever commits the same batch again finishes it and
+drops what was written anew.
 
-Step 4 is safe for a driver that has been replaced and does not know: what is not in the decision
-about a batch can never get into one, for that batch or one before it. It leaves later batches
-alone, which may be somebody else's.
+Step 4 is safe even for a driver that has been replaced without knowing: a transaction missing from
+the decision on a batch can never enter that batch or an earlier one. It leaves later batches alone,
+which may belong to someone else.
 
-A task that comes too late looks at the last decision after it has opened its transaction. Either
-that was open before the decision, then step 4 has found it; or the task sees that the batch is
-decided without it, and aborts.
+A task that comes too late reads the last decision after opening its transaction. Either it was open
+before the decision, and step 4 has found it; or the task sees that the batch is decided without it,
+and aborts.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ class WrongQuery(Exception):
 
 
 def is_decided(last: Decision | None, batch: BatchName, query_id: str) -> bool:
-    """Whether the batch is done already. WrongQuery if it is not the batch that comes next."""
+    """Whether the batch is already decided. Raises WrongQuery if it is not the next one."""
     if last is None:
         return False
     if last.query_id != query_id:
@@ -60,17 +60,17 @@ def is_decided(last: Decision | None, batch: BatchName, query_id: str) -> bool:
 
 
 class KeptClaims:
-    """Claims that a process has from batches before, one for each sink.
+    """Claims kept from earlier batches in this process, one per sink.
 
-    A driver has several Python processes and commits a batch in any that is idle. So a claim that
-    was fenced may have been fenced by a sibling, and then the last decision is of the same run.
+    A driver has several Python processes and commits a batch in any idle one. So a claim may have
+    been fenced by a sibling, and then the last decision is from the same run.
     """
 
     def __init__(self) -> None:
-        self._claims: dict[tuple[str, str], Claim] = {}  # By brokers and sink.
+        self._claims: dict[tuple[str, str], Claim] = {}  # By bootstrap servers and sink.
 
     def take(self, cluster: Cluster, batch: BatchName) -> Claim | None:
-        """It is not kept any longer: only a decision that was made gives one back."""
+        """Removes the claim: only making a decision returns one."""
         claim = self._claims.pop((cluster.bootstrap_servers, batch.sink_id), None)
         if claim is None or claim.last is None or claim.last.batch.run_id != batch.run_id:
             return None
@@ -85,9 +85,9 @@ class KeptClaims:
 def commit_batch(
     cluster: Cluster, decision: Decision, kept: KeptClaims | None = None
 ) -> Decision | None:
-    """Make it the decision about its batch, unless there is one, and finish that.
+    """Decide the batch, unless it is already decided, and finish it.
 
-    Returns the last decision before. SinkFenced if another run has taken the sink.
+    Returns the previous decision. Raises SinkFenced if another run has taken the sink.
     """
     kept = KeptClaims() if kept is None else kept
     decisions = Decisions(cluster, decision.batch.sink_id)
@@ -97,7 +97,7 @@ def commit_batch(
         try:
             return _commit_with(claim, decision, kept)
         except SinkFenced:
-            # Looked at without a claim, which would fence the other run in turn.
+            # Read without a claim, which would fence the other run in turn.
             last = decisions.last()
             if last is None or last.batch.run_id != decision.batch.run_id:
                 raise
@@ -105,7 +105,7 @@ def commit_batch(
 
 
 def _learn_coordinators(cluster: Cluster, decision: Decision) -> None:
-    """With one question, instead of one for each step."""
+    """With one request instead of one per step."""
     names = [transaction.transactional_id for transaction in decision.transactions]
     names.append(deciding_id(decision.batch.sink_id))
     cluster.retry(lambda: cluster.learn_coordinators(CoordinatorType.TRANSACTION, names))
@@ -122,14 +122,14 @@ def _commit_with(claim: Claim, decision: Decision, kept: KeptClaims) -> Decision
 
 
 def finish(cluster: Cluster, decision: Decision) -> None:
-    """May be repeated, by anyone, at any time."""
+    """Idempotent: anyone may repeat it at any time."""
     with OpenIdsQuestion(cluster, pattern_of(decision.batch.sink_id)) as question:
         commit_transactions(cluster, decision.transactions)
         _abort_strays(cluster, decision, question.answer())
 
 
 def _abort_strays(cluster: Cluster, decision: Decision, open_ids: Iterable[str]) -> None:
-    """`open_ids` were asked for after the decision; those that it names may be among them."""
+    """`open_ids` were listed after the decision; they may include transactions that it names."""
     members = {transaction.transactional_id for transaction in decision.transactions}
     abort_by_ids(
         cluster,
@@ -145,7 +145,7 @@ def _abort_strays(cluster: Cluster, decision: Decision, open_ids: Iterable[str])
 def abort_batch(cluster: Cluster, batch: BatchName) -> None:
     """Drop what this run has prepared for the batch, unless it was decided.
 
-    The claim settles a decision that this run has begun without learning how it ended.
+    The claim settles a decision of this run whose outcome was unknown.
     """
     last = Decisions(cluster, batch.sink_id).claim().last
     if last is None or last.batch.batch_id < batch.batch_id:
@@ -155,9 +155,9 @@ def abort_batch(cluster: Cluster, batch: BatchName) -> None:
 def abort_prepared(
     bootstrap_servers: str, sink_id: str, security: Security = PLAINTEXT
 ) -> list[str]:
-    """For a sink that will not run again: abort all that it has left open, and say what it was.
+    """For a sink that will not run again: abort everything it left open, and return what that was.
 
-    A batch that was decided is finished first. No query with this sink id may run meanwhile.
+    Finishes a decided batch first. No query with this sink id may run meanwhile.
     """
     with Cluster(bootstrap_servers, security=security) as cluster:
         last = Decisions(cluster, sink_id).claim().last

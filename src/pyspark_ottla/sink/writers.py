@@ -1,8 +1,8 @@
 """What Spark calls to write a batch or a stream.
 
-`write` runs in tasks, `commit` and `abort` on the driver in objects made anew from the options.
-Spark calls `abort` also after a `commit` that failed, and both again for a batch that a restarted
-query repeats.
+`write` runs in tasks; `commit` and `abort` run on the driver, in objects rebuilt from the options.
+Spark also calls `abort` after a failed `commit`, and both again for a batch that a restarted query
+repeats.
 """
 
 import logging
@@ -31,7 +31,7 @@ from pyspark_ottla.workarounds.settled_worker import settle
 
 logger = logging.getLogger(__name__)
 
-_kept_claims = KeptClaims()  # Of this process.
+_kept_claims = KeptClaims()  # In this process.
 
 ORDINARY_TRANSACTIONS = (
     "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"
@@ -45,7 +45,7 @@ ORDINARY_TRANSACTIONS = (
 class TaskMessage(WriterCommitMessage):
     run_id: str
     query_id: str
-    prepared: Prepared | None = None  # None: no rows, or the batch was decided before.
+    prepared: Prepared | None = None  # None: no rows, or the batch was already decided.
     is_two_phase: bool = True
     coordinator: tuple[str, int] | None = None  # Of the transaction, as far as the task knows.
 
@@ -73,13 +73,13 @@ class StreamWriter(StreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         tasks = _of_tasks(messages)
-        # With no message nothing is known of this run: the next commit of the sink cleans up.
+        # Without messages nothing is known of this run: the sink's next commit cleans up.
         if tasks and self._options.delivery is Delivery.EXACTLY_ONCE:
             _abort(self._options, batchId, tasks[0].run_id)
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Spark pickles this object, so tasks and driver have one run id."""
+    """Spark pickles this object, so tasks and driver share one run id."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         validate_columns(schema, has_topic_option=options.topic is not None)
@@ -91,7 +91,7 @@ class BatchWriter(DataSourceArrowWriter):
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
             return _write_at_least_once(self._options, context, iterator)
         batch = BatchName(self._options.sink_id, self._options.batch_id, self._run_id)
-        # Of the stream whose foreachBatch this is; its checkpoint is what counts the batches.
+        # Of the stream whose foreachBatch this is; its checkpoint counts the batches.
         query_id = context.getLocalProperty("sql.streaming.queryId") or ""
         return _write_exactly_once(self._options, context, batch, query_id, iterator)
 
@@ -137,7 +137,7 @@ def _write_exactly_once(
 
 def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]) -> None:
     if not messages:
-        return  # No task ran, so there are no rows, this time and every time.
+        return  # No task ran, so there are no rows, now or in a repeat.
     first = messages[0]
     decision = Decision(
         BatchName(options.sink_id, batch_id, first.run_id),
@@ -149,13 +149,13 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         before = commit_batch(cluster, decision, _kept_claims)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
     if is_first_of_run and not all(message.is_two_phase for message in messages):
-        # Not one of Python's warnings, which it shows once in a process, whatever the query.
+        # Not a Python warning, which is shown once per process, whatever the query.
         logger.warning("sink %s: %s", options.sink_id, ORDINARY_TRANSACTIONS)
     settle()
 
 
 def _note_coordinators(cluster: Cluster, batch: BatchName, messages: Sequence[TaskMessage]) -> None:
-    """So that nobody needs to be asked; one that has changed is asked for when it refuses."""
+    """Saves lookups; a coordinator that has moved is looked up when it refuses."""
     for message in messages:
         if message.prepared is not None and message.coordinator is not None:
             task = message.prepared.partition, message.prepared.attempt

@@ -1,7 +1,7 @@
-"""Where a table is, in one text.
+"""A table's address as one text.
 
 delta:/lake/orders            a directory, or a URI such as s3://bucket/orders
-iceberg:lake.sales.orders     a table of the catalog `lake`, which pyiceberg's settings describe
+iceberg:lake.sales.orders     a table of the catalog `lake`, configured in pyiceberg's settings
 iceberg:/lake/orders          a directory, whose parent holds a catalog in a file
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class TableError(Exception):
-    """A table that cannot be read or written as it was asked; the message says what to do."""
+    """A table cannot be read or written as requested; the message says what to do."""
 
 
 class Format(enum.StrEnum):
@@ -30,7 +30,7 @@ class TableAddress:
 
 
 def parse_address(text: str) -> TableAddress:
-    """TableError for what is no address."""
+    """Raises TableError for an invalid address."""
     name, colon, location = text.partition(":")
     if not colon or name not in list(Format) or not location:
         raise TableError(
@@ -48,7 +48,7 @@ def _is_whole(name: str, location: str) -> bool:
 
 
 def directory_of(address: TableAddress) -> Path | None:
-    """None of a table that is somewhere else than in a directory of this machine."""
+    """None for a table outside this machine's directories."""
     return None if _is_whole(address.format, address.location) else Path(address.location)
 
 

@@ -1,11 +1,11 @@
-"""What a commit says of the batch that it is: kept by the table, beside the rows.
+"""What a commit says about its batch, kept by the table next to the rows.
 
 sink      the name under which batches are counted
-batch     its number; the next one is higher
-query     the streaming query, which stays over restarts; empty if it is not known
+batch     its number, increasing
+query     the streaming query, stable over restarts; empty if unknown
 rows, bad how many were written, and how many of them did not fit
-offsets   for rows of topics: {"orders": {"0": [120, 180]}}, from the first on, before the second
-ends      where the table ends: {"orders": {"0": 180, "1": 75}}, of all partitions
+offsets   for rows of topics: {"orders": {"0": [120, 180]}}, including the first, not the second
+ends      where the table ends: {"orders": {"0": 180, "1": 75}}, for all partitions
 """
 
 import re
@@ -22,7 +22,7 @@ _SINK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def validate_sink_id(sink_id: str) -> None:
-    """It is part of the names of files."""
+    """It becomes part of file names."""
     if not _SINK_ID.fullmatch(sink_id):
         raise TableError(
             f"sink id {sink_id!r} must be 1 to 100 letters, digits, '.', '_' and '-',"
@@ -42,7 +42,7 @@ class Batch:
 
     @property
     def directory(self) -> str:
-        """Where the files of its attempts are, in the table's data location."""
+        """The directory for its attempts' files, in the table's data location."""
         return f"{self.sink_id}/{self.batch_id}"
 
     def to_json(self) -> dict[str, Any]:

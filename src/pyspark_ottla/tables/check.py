@@ -1,7 +1,7 @@
-"""Whether a table has every record of a topic once, by their offsets.
+"""Checks by offsets that a table has every record of a topic once.
 
-What is compared is where the table says that it goes to, and what the topic still has: records that
-were deleted from the topic cannot be proved, and of a compacted one those that are gone.
+It compares the table up to its recorded end with what the topic still has: records deleted from the
+topic cannot be verified, nor those removed by compaction.
 """
 
 from dataclasses import dataclass
@@ -25,20 +25,20 @@ from pyspark_ottla.tables.table import Table, TableNotFound
 from pyspark_ottla.tables.time_travel import ends_of
 
 _OFFSET_COLUMNS = ["_topic", "_partition", "_offset"]
-_SHOWN = 5  # Offsets of a kind.
+_SHOWN = 5  # Offsets of each kind.
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Of one partition."""
+    """The result for one partition."""
 
     partition: int
     rows: int
-    end: int  # The offset that the table goes to.
+    end: int  # Where the table ends.
     proved: int  # Rows that are records of the topic.
     missing: list[int]  # Offsets of records that the table lacks.
     twice: list[int]
-    unknown: int  # Rows whose records the topic has no more.
+    unknown: int  # Rows whose records are no longer in the topic.
 
     @property
     def is_right(self) -> bool:
@@ -46,7 +46,7 @@ class Checked:
 
 
 def check_table(table: Table, topic: str, bootstrap_servers: str) -> list[Checked]:
-    """TableError for one that cannot be checked by offsets."""
+    """Raises TableError if the table cannot be checked by offsets."""
     rows = _offsets_of_table(table, topic)
     ends = _ends_of_table(table, topic)
     if not ends:
@@ -88,7 +88,7 @@ def _check(
 ) -> Checked:
     first, last = held
     found, counts = np.unique(rows, return_counts=True)
-    # A table may begin later than the topic did: at the first record that it has.
+    # A table may begin later than the topic: at its first record.
     start = max(first, int(found[0])) if len(found) else first
     records = _offsets_of_topic(options, topic_partition, start, min(end, last))
     return Checked(

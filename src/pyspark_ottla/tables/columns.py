@@ -1,4 +1,4 @@
-"""Whether rows fit into a table, and what it must be given before they do."""
+"""Whether rows fit into a table, and which columns it needs first."""
 
 from collections.abc import Sequence
 
@@ -27,11 +27,11 @@ _WIDENING: Sequence[Sequence[type[DataType]]] = (
 def prepare_table(
     table: Table, rows: StructType, *, add_columns: bool, partition_by: Sequence[str] = ()
 ) -> StructType:
-    """Give the table the columns that the rows have and it does not; its schema then.
+    """Add the columns that the rows have and the table lacks; returns its new schema.
 
-    A table that does not exist is created here only if files need its location; otherwise
-    `committing.create_table` does it with the first commit, so that a batch that fails leaves
-    none. TableError for rows that do not fit.
+    A missing table is created here only if files need its location; otherwise
+    `committing.create_table` does it with the first commit, so that a failed batch leaves none.
+    Raises TableError for rows that do not fit.
     """
     validate_types(rows)
     before = table.schema()
@@ -53,7 +53,7 @@ def prepare_table(
 
 
 def new_columns(table: StructType, rows: StructType) -> list[StructField]:
-    """TableError for a column that is of another type in the table."""
+    """Raises TableError for a column with another type in the table."""
     new = []
     for field in nullable(rows):
         if field.name not in table.fieldNames():
@@ -78,7 +78,7 @@ def fits(given: DataType, wanted: DataType) -> bool:
 
 
 def nullable(schema: StructType) -> StructType:
-    """Columns that may be null, so that later batches may be without them."""
+    """Nullable columns, so that later batches may lack them."""
     return StructType([StructField(field.name, field.dataType) for field in schema])
 
 

@@ -1,16 +1,16 @@
-"""One commit for each batch, whoever fails in between.
+"""One commit per batch, whatever fails in between.
 
 1. tasks write files, under names of their attempt
-2. the driver commits the files that it was told, with the batch's number
-3. what other attempts have left of the batch is removed
+2. the driver commits the files reported to it, with the batch's number
+3. leftovers of the batch's other attempts are removed
 
 Step 2 is the point of no return. Before it nothing counts, and Spark runs the batch again. After it
-the batch is done: whoever comes with it again finds it in the table, writes nothing, and repeats
-step 3.
+the batch is done: a repeated batch is found in the table, so nothing is written and step 3 is
+repeated.
 
-Rows of topics are known by their offsets, which say more than a number: a batch begins where the
-table ends. So a sync whose checkpoint was lost goes on, and one that would leave a gap or write
-rows twice is refused.
+Rows of topics are identified by their offsets, which say more than a number: a batch begins where
+the table ends. So a sync whose checkpoint was lost continues, and one that would leave a gap or
+write rows twice is refused.
 """
 
 import posixpath
@@ -27,15 +27,15 @@ from pyspark_ottla.tables.batch import Batch, Ends, Offsets
 from pyspark_ottla.tables.data_files import DataFile, read_files
 from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, Version
 
-CHANGES = "_ottla/changes"  # In the table's location; readers leave out what begins with _.
+CHANGES = "_ottla/changes"  # In the table's location; readers skip names that begin with _.
 
 
 class WrongBatch(TableError):
-    """The batch is not the one that comes next in the table."""
+    """The batch is not the table's next one."""
 
 
 def is_committed(last: Version | None, batch: Batch) -> bool:
-    """By number. WrongBatch if the table has a later batch, or another query's."""
+    """By number. Raises WrongBatch if the table has a later batch, or another query's."""
     if last is None or last.batch is None:
         return False
     before = last.batch
@@ -54,9 +54,9 @@ def is_committed(last: Version | None, batch: Batch) -> bool:
 
 
 def is_contained(last: Version | None, offsets: Offsets, *, allow_gaps: bool) -> bool:
-    """By offsets. WrongBatch if a part of the batch is in the table, or something before it is not.
+    """By offsets. Raises WrongBatch for a batch partly in the table, or one after a gap.
 
-    A partition that the table does not know may begin anywhere.
+    A partition unknown to the table may begin anywhere.
     """
     ends: Ends = {} if last is None or last.batch is None else last.batch.ends
     contained, new = [], []
@@ -93,7 +93,7 @@ def extend(ends: Ends, offsets: Offsets) -> Ends:
 def create_table(
     table: Table, columns: StructType, sink_id: str, partition_by: Sequence[str] = ()
 ) -> Claim:
-    """Of files that are written. TableChanged if another writer was faster."""
+    """For files already written. Raises TableChanged if another writer was faster."""
     table.create(columns, partition_by)
     claim, found = table.claim(sink_id), table.schema()
     assert found is not None, "the table was just made"
@@ -117,7 +117,7 @@ def merge_files(
     merge: Merge,
     order: str | None,
 ) -> None:
-    """`schema` is that of the changes. They go through this process."""
+    """`schema` is that of the changes, which pass through this process."""
     changes = last_by_key(read_files(table.location, files, schema), merge.key, order)
     column = changes.schema.get_field_index(merge.deleted)
     is_deleted = pc.fill_null(changes.column(column), False)
@@ -127,7 +127,7 @@ def merge_files(
 
 
 def last_by_key(changes: pa.Table, key: Sequence[str], order: str | None) -> pa.Table:
-    """One row of each key, the last by `order`. TableError for rows that this does not decide."""
+    """One row per key, the last by `order`. Raises TableError if that is ambiguous."""
     for name in key:
         if changes.column(name).null_count:
             raise TableError(f"a row cannot be merged: its column {name} of the key is null")
@@ -144,7 +144,7 @@ def last_by_key(changes: pa.Table, key: Sequence[str], order: str | None) -> pa.
 
 
 def clean_up(table: Table, last: Version | None) -> None:
-    """After a batch that was found committed: the driver may have died before it removed strays."""
+    """For a batch found committed: the driver may have died before it removed strays."""
     if last is None or last.batch is None:
         return
     if last.id >= 0:
@@ -153,7 +153,7 @@ def clean_up(table: Table, last: Version | None) -> None:
 
 
 def remove_strays(table: Table, batch: Batch, kept: Iterable[str]) -> None:
-    """Files of the batch's attempts that are not among those of the commit, by their names."""
+    """Remove files of the batch's attempts that the commit does not name."""
     directory = locations.join(table.location, table.data_prefix + batch.directory)
     names = {posixpath.basename(path) for path in kept}
     for file in locations.list_files(directory):

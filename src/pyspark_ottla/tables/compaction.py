@@ -1,33 +1,33 @@
-"""Which small files of a table are merged, and into how many.
+"""Which of a table's small files are merged, and into how many.
 
-Only files of about the same size are merged with one another, and only when there are enough of
-them. So a row is rewritten once for each size that its file grows to, not each time that new files
-come. A budget bounds what is rewritten at a time; the smallest files go first, because each costs a
-reader as much as a large one.
+Only files of similar size are merged, and only when there are enough of them. So a row is rewritten
+once for each size that its file grows to, not each time new files arrive. A budget limits what is
+rewritten at a time; the smallest files go first, because each costs a reader as much as a large
+one.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-LARGE_SHARE = 2  # A file of at least this fraction of the target stays as it is.
+LARGE_SHARE = 2  # A file of at least this fraction of the target is left alone.
 _TIER_FACTOR = 8
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    path: str  # As the format names it.
+    path: str  # In the format's own form.
     size: int
-    partition: tuple[tuple[str, str], ...] = ()  # Column and value; files of one are merged.
-    entry: object = field(default=None, compare=False)  # What the format has of it.
+    partition: tuple[tuple[str, str], ...] = ()  # Files of one partition are merged.
+    entry: object = field(default=None, compare=False)  # The format's own description.
 
 
 @dataclass(frozen=True)
 class Compaction:
     target_bytes: int
-    files_min: int = 2  # Fewer of about the same size are left alone.
-    tiered: bool = False  # Otherwise all that are small are of about the same size.
-    budget_bytes: int | None = None  # None: all.
+    files_min: int = 2  # Fewer of similar size are left alone.
+    tiered: bool = False  # Otherwise all small files count as similar in size.
+    budget_bytes: int | None = None  # None: unlimited.
 
 
 def choose_groups(files: Sequence[StoredFile], wanted: Compaction) -> list[list[StoredFile]]:

@@ -1,7 +1,7 @@
-"""Rows into Parquet files: what tasks do.
+"""Rows into Parquet files: the tasks' part.
 
-A file is whole when its name is told to the driver; one that is not told does not count, and is
-removed after the commit. Names are of one attempt, so that no two write the same file.
+A file is complete once its name is reported to the driver; an unreported one does not count, and is
+removed after the commit. Names belong to one attempt, so no two attempts write the same file.
 """
 
 import json
@@ -18,9 +18,9 @@ import pyarrow.types as types
 from pyspark_ottla.tables import locations
 
 COMPRESSION = "zstd"
-FILE_BYTES = 256 * 1024 * 1024  # About; a file is ended by the first row group that passes it.
-COMPACTED = "compacted"  # The directory of files that hold the rows of several others.
-ROW_GROUP_BYTES = 32 * 1024 * 1024  # Of memory.
+FILE_BYTES = 256 * 1024 * 1024  # Approximate; a file ends with the first row group that passes it.
+COMPACTED = "compacted"  # Directory of merged files.
+ROW_GROUP_BYTES = 32 * 1024 * 1024  # In memory.
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,24 @@ class DataFile:
     path: str  # Relative to the table's location.
     size: int
     rows: int
-    statistics: str  # As Delta's log has them, in JSON.
-    partition: Mapping[str, str] = field(default_factory=dict)  # Of a table that has partitions.
+    statistics: str  # In JSON, as in Delta's log.
+    partition: Mapping[str, str] = field(default_factory=dict)  # For a partitioned table.
 
 
 @dataclass(frozen=True)
 class TaskFiles:
-    """What a task has to know to write its files. It can be pickled."""
+    """What a task must know to write its files. Can be pickled."""
 
-    location: str  # Of the table.
+    location: str  # The table's.
     directory: str  # Relative to the location.
     schema: pa.Schema
-    run_id: str  # Of this try to write the batch: Spark counts attempts from zero after a restart.
-    partition_by: tuple[str, ...] = ()  # Columns; a file has the rows of one partition.
+    run_id: str  # Of this attempt at the batch: Spark counts attempts from zero after a restart.
+    partition_by: tuple[str, ...] = ()  # Columns; each file has the rows of one partition.
 
     def write(
         self, batches: Iterable[pa.RecordBatch], partition: int, attempt: int
     ) -> list[DataFile]:
-        """`partition` and `attempt` are those of the task."""
+        """`partition` and `attempt` are the task's."""
         name = f"{self.directory}/{self.run_id}-{partition}-{attempt}"
         if not self.partition_by:
             return self._write(batches, name)
@@ -75,10 +75,10 @@ class TaskFiles:
 
 
 class DataFileWriter:
-    """Writes as many files as the rows need; `close` tells them. Without rows there is none."""
+    """Writes as many files as the rows need, and none without rows; `close` returns them."""
 
     def __init__(self, location: str, name: str, schema: pa.Schema) -> None:
-        """`name` is the path of the files relative to the location, without number and ending."""
+        """`name` is the files' path relative to the location, without number and extension."""
         self._location = location
         self._name = name
         self._schema = schema
@@ -88,7 +88,7 @@ class DataFileWriter:
         self.waiting_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Columns are taken by name; what the schema has and the batch has not is null."""
+        """Columns are matched by name; columns missing from the batch are null."""
         if not batch.num_rows:
             return
         self._waiting.append(fit(batch, self._schema))
@@ -102,7 +102,7 @@ class DataFileWriter:
         return self._files
 
     def flush(self) -> None:
-        """Write what waits as a row group."""
+        """Write the buffered rows as a row group."""
         if not self._waiting:
             return
         if self._open is None:
@@ -157,7 +157,7 @@ def split(
 
 
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the schema, in its order and of its types; ArrowInvalid for what is lost."""
+    """The schema's columns, in its order and types. Raises ArrowInvalid if data would be lost."""
     columns = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
@@ -168,7 +168,7 @@ def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def statistics_of(metadata: Any) -> str:
-    """Of whole numbers and times, by which readers leave files out."""
+    """For integers and times; readers use them to skip files."""
     bounds: dict[str, tuple[Any, Any]] = {}
     unknown: set[str] = set()
     for name, statistics in _column_statistics(metadata):

@@ -1,8 +1,8 @@
-"""Delta tables by the library deltalake: its log is written without a JVM.
+"""Delta tables with the library deltalake: their log is written without a JVM.
 
-A batch is one entry of the log with the action `txn`, whose app id is the sink and whose version is
-the batch; delta-rs refuses it when an entry of the same app id has come since the claim. What
-`Batch` says stands in the entry's commit info, under `ottla`.
+A batch is one log entry with the action `txn`, whose app id is the sink and whose version is the
+batch; delta-rs refuses it when an entry with the same app id was added after the claim. The `Batch`
+data is in the entry's commit info, under `ottla`.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ from pyspark_ottla.tables.table import (
 
 _METADATA = "ottla"
 _APP_ID = "ottla.{}"
-_FEATURES = {"deletionVectors", "columnMapping"}  # Of Delta, without which files are read.
-# How many entries of the log are looked at; the sink's last one is nearly always among the first.
+_FEATURES = {"deletionVectors", "columnMapping"}  # Delta features that are refused.
+# How many log entries are searched; the sink's last one is nearly always among the first.
 _LOOKS = (8, 128, None)
 
 
@@ -110,10 +110,10 @@ class DeltaTableAt(Table):
             )
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """Only a full vacuum sees what failed attempts left.
+        """Only a full vacuum finds leftovers of failed attempts.
 
-        It makes entries of the log even if it removes nothing, and entries drive older ones out: a
-        table that nobody writes to would forget its last batch.
+        It adds log entries even if it removes nothing, and entries displace older ones: a table
+        that nobody writes to would forget its last batch.
         """
         removed = self._vacuum(retention_hours, dry_run=True)
         if removed and not dry_run:
@@ -192,7 +192,7 @@ class _DeltaClaim(Claim):
             for version in _versions(self._table, limit):
                 if version.batch is not None and version.batch.sink_id == sink_id:
                     return version
-        # The log was cleaned up since: what is left is the number.
+        # The log was cleaned up since; only the number is left.
         return Version(-1, 0, Batch(sink_id, number))
 
 
@@ -218,7 +218,7 @@ def _stored_files(table: DeltaTable) -> list[StoredFile]:
 
 
 def _validate(table: DeltaTable) -> None:
-    """TableError for a table whose files alone are not its rows."""
+    """Raises TableError for a table whose files alone are not its rows."""
     metadata = table.metadata()
     partitioning_of(metadata.partition_columns)
     refused = _FEATURES & set(table.protocol().reader_features or ())
@@ -229,9 +229,9 @@ def _validate(table: DeltaTable) -> None:
 
 
 def _versions(table: DeltaTable, limit: int | None) -> list[Version]:
-    """The newest first. The table is brought up to date.
+    """Newest first. Updates the table.
 
-    The library counts back from the table's version, but lists what has come since then as well.
+    The library counts back from the table's version, but also lists later entries.
     """
     while True:
         versions = [_version(entry) for entry in table.history(limit)]

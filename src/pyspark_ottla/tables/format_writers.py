@@ -1,8 +1,8 @@
 """What Spark calls to write a batch or a stream with the format `ottla_table`.
 
-`write` runs in tasks, `commit` and `abort` on the driver in objects made anew from the options.
-Spark calls `abort` also after a `commit` that failed, and both again for a batch that a restarted
-query repeats: so `abort` does nothing, and the next commit of the batch removes what is left.
+`write` runs in tasks; `commit` and `abort` run on the driver, in objects rebuilt from the options.
+Spark also calls `abort` after a failed `commit`, and both again for a batch that a restarted query
+repeats: so `abort` does nothing, and the batch's next commit removes the leftovers.
 """
 
 import uuid
@@ -59,7 +59,7 @@ class StreamTableWriter(StreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         tasks = _of_tasks(messages)
-        if tasks:  # Otherwise there are no rows, this time and every time.
+        if tasks:  # Otherwise there are no rows, now or in a repeat.
             files = [file for task in tasks for file in task.files]
             self._writer.commit(self._rows, batchId, tasks[0].query_id, files)
 
@@ -68,7 +68,7 @@ class StreamTableWriter(StreamArrowWriter):
 
 
 class BatchTableWriter(DataSourceArrowWriter):
-    """Spark pickles this object, so tasks have one run id."""
+    """Spark pickles this object, so tasks share one run id."""
 
     def __init__(self, options: TableOptions, schema: StructType) -> None:
         assert options.batch_id is not None, "the options were checked"

@@ -1,9 +1,9 @@
-"""Iceberg tables by the library pyiceberg, without a JVM.
+"""Iceberg tables with the library pyiceberg, without a JVM.
 
-A batch is one snapshot. What `Batch` says stands in the snapshot's summary, under `ottla`, and in
-the table's properties, under `ottla.sink.<sink>`, where it outlives the snapshot. The catalog
-refuses a commit when the table has another snapshot than the claim saw; the claim then looks at its
-sink again, and commits anew if the sink's last batch is the same.
+A batch is one snapshot. The `Batch` data is in the snapshot's summary, under `ottla`, and in the
+table's properties, under `ottla.sink.<sink>`, where it outlives the snapshot. The catalog refuses a
+commit if the table's snapshot is not the one that the claim saw; the claim then checks its sink
+again, and retries if the sink's last batch is the same.
 """
 
 import contextlib
@@ -45,10 +45,10 @@ from pyspark_ottla.tables.table import (
 _METADATA = "ottla"
 _PROPERTY = "ottla.sink.{}"
 _METADATA_PREFIX = "metadata/"
-_REMOVED = (".parquet", ".avro", ".metadata.json")  # Others have files of their own there.
-_NAMESPACE = "default"  # Of the catalog beside a table that is named by its path.
+_REMOVED = (".parquet", ".avro", ".metadata.json")  # Others keep files of their own there.
+_NAMESPACE = "default"  # In the catalog next to a table addressed by path.
 _COMMITS_MAX = 10
-_LOCK_TIMEOUT_S = 60  # For others who write to the catalog beside a table.
+_LOCK_TIMEOUT_S = 60  # For other writers to the catalog next to a table.
 
 
 class IcebergTableAt(Table):
@@ -74,7 +74,7 @@ class IcebergTableAt(Table):
             return None
 
     def create(self, schema: StructType, partition_by: Sequence[str] = ()) -> None:
-        """A table without rows that has no partitions yet was left half made: it gets them."""
+        """An empty table without partitions was left half created: it gets its partitions."""
         catalog, name, location = _find(self.address)
         catalog.create_namespace_if_not_exists(name[:-1])
         arrow = to_arrow_schema(schema)
@@ -122,7 +122,7 @@ class IcebergTableAt(Table):
             rewriter.commit(transaction, {})
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """Expires snapshots, and removes data and metadata that none of those left needs."""
+        """Expires snapshots, and removes data and metadata that no remaining one needs."""
         table = self.open()
         time = dt.datetime.now(dt.UTC) - dt.timedelta(hours=retention_hours)
         current = table.current_snapshot()
@@ -214,11 +214,11 @@ class _IcebergClaim(Claim):
         for version in _newest_first(self._table):
             if version.batch is not None and version.batch.sink_id == sink_id:
                 return Version(version.id, version.timestamp_ms, batch)
-        return Version(-1, 0, batch)  # The snapshot is expired, or the batch had no rows.
+        return Version(-1, 0, batch)  # The snapshot has expired, or the batch had no rows.
 
 
 class _Rewriter:
-    """Files in place of others, in one snapshot."""
+    """Replaces files in one snapshot."""
 
     def __init__(self, table: IcebergTable, directory: str) -> None:
         self._table = table
@@ -249,11 +249,11 @@ class _Rewriter:
 
 
 def _nothing(transaction: Transaction, summary: dict[str, str]) -> None:
-    """A batch without rows is known by the property alone."""
+    """A batch without rows is recorded only in the property."""
 
 
 def _find(address: TableAddress) -> tuple[Catalog, tuple[str, ...], str | None]:
-    """The catalog, the name of the table there, and the location that a new one gets."""
+    """The catalog, the table's name there, and the location for a new one."""
     if is_catalog_name(address.location):
         catalog, *name = address.location.split(".")
         return _catalog(catalog), tuple(name), None
@@ -282,9 +282,9 @@ def _catalog_in(directory: str) -> Catalog:
 
 
 def _without_retries(table: IcebergTable) -> IcebergTable:
-    """pyiceberg would add the files again after a commit of another driver with the same batch.
+    """pyiceberg would add the files again after another driver's commit of the same batch.
 
-    Only this copy of the table's properties is changed; the catalog's are not.
+    Changes only this copy of the table's properties, not the catalog's.
     """
     properties = {**table.metadata.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": properties})
@@ -306,7 +306,7 @@ def _stored_files(table: IcebergTable) -> list[StoredFile]:
 
 
 def _partition_columns(table: IcebergTable) -> tuple[str, ...]:
-    """Of a column that is transformed the name of the field, which Ottla does not know."""
+    """For a transformed column the field name, which Ottla does not know."""
     return tuple(
         table.schema().find_column_name(field.source_id) or field.name
         if isinstance(field.transform, IdentityTransform)
@@ -331,7 +331,7 @@ def _rows_without(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _newer_rows(rows: pa.Table, changes: pa.Table, merge: Merge) -> pa.Table:
-    """Those that no change of the same key replaces."""
+    """Rows that no change with the same key replaces."""
     column = merge.newer_by
     if column is None:
         return rows.slice(0, 0)
@@ -362,7 +362,7 @@ def _files_of(table: IcebergTable, snapshots: Iterable[Any]) -> set[str]:
 
 
 def _like(location: str, path: str) -> str:
-    """The path as a URI of the same kind."""
+    """The path as the same kind of URI."""
     scheme, separator, _ = location.partition("://")
     return f"{scheme}://{path}" if separator else path
 

@@ -1,4 +1,4 @@
-"""Directories and files by path or URI: of this machine, or of a store that Arrow knows."""
+"""Directories and files by path or URI: local, or in a store that Arrow supports."""
 
 import posixpath
 from typing import Any
@@ -19,7 +19,7 @@ def join(location: str, *names: str) -> str:
 
 
 def list_files(location: str, *, recursive: bool = False) -> list[Any]:
-    """What is known of each; nothing if the directory is not there."""
+    """File infos; empty if the directory does not exist."""
     filesystem, path = open_location(location)
     selector = pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=recursive)
     found = filesystem.get_file_info(selector)
@@ -27,7 +27,7 @@ def list_files(location: str, *, recursive: bool = False) -> list[Any]:
 
 
 def remove_file(location: str) -> None:
-    """It may be gone already."""
+    """A missing file is not an error."""
     filesystem, path = open_location(location)
     try:
         filesystem.delete_file(path)
@@ -36,7 +36,7 @@ def remove_file(location: str) -> None:
 
 
 def remove_directory(location: str) -> None:
-    """With all that is in it; it may be gone already."""
+    """With its contents; a missing directory is not an error."""
     filesystem, path = open_location(location)
     filesystem.delete_dir_contents(path, missing_dir_ok=True)
     try:

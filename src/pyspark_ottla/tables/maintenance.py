@@ -1,10 +1,10 @@
-"""Upkeep of a table by the sync that writes it: small files, old versions, what nobody needs.
+"""Table maintenance by the sync that writes it: small files, old versions, unneeded files.
 
 It runs between two batches, in the thread that commits them, so it never competes with its own
-writer. Others may change the table meanwhile; what they were faster at waits for the next pass.
+writer. Others may change the table meanwhile; conflicts wait for the next pass.
 
-A pass merges a bounded number of bytes. The next one begins when so much time has passed that
-maintenance has its share of it and no more, and old versions are looked for once in an hour.
+A pass merges a bounded number of bytes. The next one begins once enough time has passed to keep
+maintenance within its share, and old versions are looked for once an hour.
 """
 
 import time
@@ -18,7 +18,7 @@ from pyspark_ottla.tables.table import Table, TableChanged
 
 _TARGET_BYTES = 128 * 1024 * 1024
 _PASS_BYTES = 256 * 1024 * 1024
-_FILES_MIN = 8  # Of about the same size.
+_FILES_MIN = 8  # Of similar size.
 _VACUUM_S = 3600.0
 
 
@@ -28,7 +28,7 @@ def _merge_some() -> Compaction:
 
 @dataclass
 class Maintenance:
-    """Goes to Spark with the sync, and keeps what it has done there."""
+    """Sent to Spark with the sync; tracks there what it has done."""
 
     retention_hours: int
     share_percent: float

@@ -1,10 +1,10 @@
-"""How the rows of a topic are spread over the partitions of a table: by time, and by key.
+"""How a topic's rows are divided into table partitions: by time, and by key.
 
     month, day, hour    of the record's timestamp, in UTC: `_month`, `_day` or `_hour`
-    key/16              by a hash of the key, in so many buckets: `_bucket_16`
+    key/16              by a hash of the key, into that many buckets: `_bucket_16`
 
-The columns say all: a table that is there is written as it is partitioned, whoever made it so.
-Buckets are those of Kafka's default partitioner with so many partitions.
+The columns say it all: an existing table is written as it is partitioned, whoever created it.
+Buckets are those of Kafka's default partitioner with as many partitions.
 """
 
 import re
@@ -33,13 +33,13 @@ _BUCKETS = re.compile(r"key/([1-9][0-9]{0,3})")
 
 @dataclass(frozen=True)
 class Partitioning:
-    columns: tuple[str, ...] = ()  # Of the table.
+    columns: tuple[str, ...] = ()  # The table's.
 
     def fields(self) -> StructType:
         return StructType([StructField(name, _type_of(name)) for name in self.columns])
 
     def values(self, timestamps: Any, keys: Any) -> dict[str, Any]:
-        """The columns, of records with these times and keys."""
+        """The columns, for records with these times and keys."""
         return {name: _values(name, timestamps, keys) for name in self.columns}
 
 
@@ -47,7 +47,7 @@ UNPARTITIONED = Partitioning()
 
 
 def parse_partitioning(texts: Sequence[str]) -> Partitioning:
-    """TableError for what is none."""
+    """Raises TableError for invalid ones."""
     columns = [_column_of(part.strip()) for text in texts for part in text.split(",")]
     if sum(column[1:] in _TIMES for column in columns) > 1 or len(set(columns)) < len(columns):
         raise TableError(f"{', '.join(texts)}: a table is partitioned by one time and one key/N")
@@ -55,7 +55,7 @@ def parse_partitioning(texts: Sequence[str]) -> Partitioning:
 
 
 def partitioning_of(columns: Sequence[str]) -> Partitioning:
-    """That of a table. TableError if Ottla does not know how to make its columns."""
+    """An existing table's. Raises TableError if Ottla cannot compute its columns."""
     for name in columns:
         if name[1:] not in _TIMES and not _BUCKET_COLUMN.fullmatch(name):
             raise TableError(

@@ -1,4 +1,4 @@
-"""A table read by Spark: the driver asks which files there are, each task reads one of them."""
+"""A table read by Spark: the driver lists the files, each task reads one of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         if not isinstance(partition, FileOfTable):
-            return  # Spark has one that is none when there is nothing.
+            return  # Spark's own, when there is nothing to read.
         import pyarrow.parquet as pq
 
         from pyspark_ottla.arrow_schemas import to_arrow_schema

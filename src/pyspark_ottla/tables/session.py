@@ -10,7 +10,7 @@ from pyspark_ottla.tables.sync_plan import SyncPlan
 
 
 def open_session(plan: SyncPlan, master: str, remote: str | None) -> SparkSession:
-    """JavaNotFound if Spark cannot run here."""
+    """Raises JavaNotFound if Spark cannot run here."""
     log = Path(tempfile.gettempdir(), f"ottla-table-{plan.sink_id}.log")
     return session.open_session(
         plan.topic, master=master, remote=remote or "", settings={}, log=log

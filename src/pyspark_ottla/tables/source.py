@@ -1,11 +1,11 @@
-"""What Spark calls by the name `ottla_table`.
+"""What Spark calls for the name `ottla_table`.
 
     frame.writeStream.format("ottla_table").option("sinkId", "orders").start("delta:/lake/orders")
     spark.read.format("ottla_table").load("delta:/lake/orders")
 
-It is `TableWriter` for those who need a format, as the sinks of Declarative Pipelines. Spark
-imports this in every Python worker that looks for any data source, so nothing heavy is imported
-before it is asked for.
+It is `TableWriter` for callers that need a format, such as the sinks of Declarative Pipelines.
+Spark imports this in every Python worker that looks for any data source, so nothing heavy is
+imported before its first use.
 """
 
 from typing import TYPE_CHECKING

@@ -17,7 +17,7 @@ NAMES = (
     "order",
     "deleted",
     "addColumns",
-    # Spark's own, which it hands on.
+    # Spark's own, which it passes on.
     "checkpointLocation",
     "queryName",
 )
@@ -26,7 +26,7 @@ NAMES = (
 @dataclass(frozen=True)
 class TableOptions:
     table: str
-    version: int | None  # To read; None: the newest.
+    version: int | None  # The version to read; None: the newest.
     sink_id: str | None
     batch_id: int | None
     key: tuple[str, ...]

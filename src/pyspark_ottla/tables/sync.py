@@ -1,10 +1,10 @@
-"""A batch of a topic into a table: what `ottla table sync` does for each micro-batch.
+"""Writes a batch of a topic into a table: what `ottla table sync` does for each micro-batch.
 
-1. the ranges of the batch are compared with where the table ends; nothing is done if it has them
-2. with new fields wanted, tasks look for fields that the table does not know, and it gets them
+1. the batch's ranges are compared with the table's end; nothing is done if it has them
+2. with new fields enabled, tasks look for unknown fields, which are added to the table
 3. tasks read the ranges and write files
-4. one commit, which says which offsets it holds
-5. now and then the table's files are compacted, or the whole of its maintenance is done
+4. one commit, which names the offsets it contains
+5. now and then the table's files are compacted, or full maintenance runs
 """
 
 import json
@@ -41,17 +41,16 @@ _MESSAGE_SCHEMA = pa.schema([("message", pa.string())])
 
 @dataclass(frozen=True)
 class TopicSync:
-    """Goes to Spark as `foreachBatch(sync.write)`, over a stream of `ottla_ranges`.
+    """Passed to Spark as `foreachBatch(sync.write)`, over a stream of `ottla_ranges`.
 
-    A table that is not there is made just before the first commit, so that a batch that fails
-    leaves none.
+    A missing table is created just before the first commit, so that a failed batch leaves none.
     """
 
     table: str
     sink_id: str
-    columns: StructType  # Of a table that is not there yet.
+    columns: StructType  # For a table that does not exist yet.
     rows: TopicRows
-    source: Mapping[str, str]  # Options of the source `ottla`.
+    source: Mapping[str, str]  # For the source `ottla`.
     allow_gaps: bool = False  # Where records were lost before they were read.
     new_fields: bool = False
     compact_every: int | None = None  # Batches.
@@ -59,7 +58,7 @@ class TopicSync:
     partitioning: Partitioning = UNPARTITIONED
 
     def write(self, frame: Any, batch_id: int) -> None:  # noqa: ARG002
-        """The number of the batch is the table's: Spark's begins at 0 with a new checkpoint."""
+        """Batches are numbered by the table: Spark's numbers restart at 0 with a new checkpoint."""
         table = open_table(self.table)
         offsets = offsets_of(ranges_of(frame.collect()))
         claim = self._claim(table)
@@ -75,17 +74,17 @@ class TopicSync:
             self.maintenance.run_if_due(table)
 
     def _claim(self, table: Table) -> Claim | None:
-        """None: there is no table."""
+        """None if there is no table."""
         return None if table.schema() is None else table.claim(self.sink_id)
 
     def _has(self, claim: Claim | None, offsets: Offsets) -> bool:
-        """Also of a batch without ranges, which Spark may have too."""
+        """Also true for a batch without ranges, which Spark may produce."""
         return not offsets or committing.is_contained(
             _last(claim), offsets, allow_gaps=self.allow_gaps
         )
 
     def _add_new_fields(self, table: Table, columns: StructType, frame: Any) -> StructType:
-        """The columns then; only a table that is there is changed."""
+        """Returns the resulting columns; changes only an existing table."""
         task = _FindFields(self.source, self.rows, tuple(columns.fieldNames()))
         found = StructType()
         for row in frame.mapInArrow(task, _MESSAGE).collect():
@@ -133,7 +132,7 @@ class TopicSync:
 
 @dataclass(frozen=True)
 class _RangeTask:
-    """Of the ranges that Spark hands it a task reads the records, and says something of them."""
+    """A task that reads the records of the ranges it gets, and returns a message about them."""
 
     source: Mapping[str, str]
     rows: TopicRows
@@ -188,7 +187,7 @@ def _columns_of(table: Table, otherwise: StructType) -> StructType:
 
 
 def _compact(table: Table) -> None:
-    """Can wait for the next time, when others change the table just now."""
+    """If other writers interfere, compaction can wait until next time."""
     try:
         table.compact(COMPACTED_BYTES)
     except TableChanged as error:
@@ -196,7 +195,7 @@ def _compact(table: Table) -> None:
 
 
 def offsets_of(ranges: Sequence[OffsetRange]) -> Offsets:
-    """Parts of one partition, which follow one another, as one."""
+    """Joins consecutive parts of a partition."""
     offsets: dict[str, dict[str, tuple[int, int]]] = {}
     for wanted in ranges:
         partitions = offsets.setdefault(wanted.topic, {})

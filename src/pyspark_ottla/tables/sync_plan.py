@@ -1,4 +1,4 @@
-"""What a sync was asked to do, and the table made ready for it."""
+"""The parameters of a sync, and preparation of its table."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
 from pyspark_ottla.tables.topic_rows import TopicRows
 
-SAMPLE_RECORDS = 1000  # Of all partitions together, from the first ones on.
+SAMPLE_RECORDS = 1000  # Across all partitions, from the first ones on.
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class SyncPlan:
     bootstrap_servers: str
     rows: TopicRows
     sink_id: str
-    schema: str | None = None  # Of JSON values, as Spark writes schemas; None: from a sample.
+    schema: str | None = None  # Of JSON values, in Spark's notation; None: from a sample.
     new_fields: bool = False
-    start: str = "earliest"  # For a table that has nothing of the topic.
-    records_max: int | None = None  # In one batch.
+    start: str = "earliest"  # For a table without records of the topic.
+    records_max: int | None = None  # Per batch.
     compact_every: int | None = None
     maintenance: Maintenance | None = None
-    partitioning: Partitioning = UNPARTITIONED  # Of a table that is not there yet.
+    partitioning: Partitioning = UNPARTITIONED  # For a table that does not exist yet.
     commit_group: str | None = None
     fail_on_data_loss: bool = True
     checkpoint: str | None = None  # None: in the table's directory.
@@ -51,7 +51,7 @@ class SyncPlan:
         validate_sink_id(self.sink_id)
 
     def validate(self) -> None:
-        """What is wrong without a doubt is said before Spark is started, which takes seconds."""
+        """Report certain errors before Spark is started, which takes seconds."""
         directory = directory_of(parse_address(self.table))
         if directory is not None:
             try:
@@ -64,7 +64,7 @@ class SyncPlan:
         _partitions(parse_source_options(self.source_options(), Use.STREAM), self.topic)
 
     def sync(self, columns: StructType) -> TopicSync:
-        """With what `prepare_table` found."""
+        """`columns` come from `prepare_table`."""
         return TopicSync(
             self.table,
             self.sink_id,
@@ -84,7 +84,7 @@ class SyncPlan:
             "subscribe": self.topic,
             "startingOffsets": self.start,
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
-            # What was aborted is not in the topic, and must not get into the table.
+            # Aborted records must not get into the table.
             "kafka.isolation.level": "read_committed",
         }
         if self.records_max is not None:
@@ -94,7 +94,7 @@ class SyncPlan:
         return options
 
     def stream_options(self) -> dict[str, str]:
-        """Of the stream: a new checkpoint begins where the table ends."""
+        """For the stream: a new checkpoint begins where the table ends."""
         options = self.source_options()
         ends = _ends(open_table(self.table), self.sink_id).get(self.topic)
         if ends:
@@ -109,8 +109,9 @@ class SyncPlan:
         return locations.join(open_table(self.table).location, "_ottla", "checkpoint", self.sink_id)
 
     def prepare_table(self) -> StructType:
-        """Its columns. It is given those that it does not have, or is made if it must be there
-        before files are."""
+        """Returns its columns. Adds missing columns, or creates the table if it must exist before
+        files do.
+        """
         validate_tasks(self.table)
         table = open_table(self.table)
         partitioning = self.table_partitioning()
@@ -119,7 +120,7 @@ class SyncPlan:
         return prepare_table(table, columns, add_columns=True, partition_by=partitioning.columns)
 
     def table_partitioning(self) -> Partitioning:
-        """Of the table if it is there. TableError if another was wished."""
+        """An existing table's. Raises TableError if another was requested."""
         table = open_table(self.table)
         if table.schema() is None:
             return self.partitioning
@@ -157,7 +158,7 @@ class SyncPlan:
 
 
 def parse_schema(text: str) -> StructType:
-    """DDL, or the JSON that Spark writes; or the path of a file that holds it."""
+    """DDL, Spark's JSON, or the path of a file with either."""
     path = Path(text)
     if len(text) < 1000 and "\n" not in text and path.suffix and path.is_file():
         text = path.read_text()

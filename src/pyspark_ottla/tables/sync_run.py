@@ -1,4 +1,4 @@
-"""A sync at work: one streaming query, watched, and stopped between two batches."""
+"""Runs a sync: one streaming query, watched, and stopped between two batches."""
 
 import threading
 import time
@@ -14,18 +14,18 @@ from pyspark_ottla.tables.topic_ranges import RangesSource
 
 _POLL_S = 0.2
 _STOP_TIMEOUT_S = 60
-_VERSIONS = 64  # Looked at for those that are new.
+_VERSIONS = 64  # How many to search for new ones.
 
 Report = Callable[[Version], None]
 
 
 class SyncRun:
-    """From `start` to `wait`; `stop` may be called from anywhere, also a signal."""
+    """From `start` to `wait`; `stop` may be called from anywhere, even by a signal."""
 
     def __init__(
         self, spark: SparkSession, plan: SyncPlan, *, interval_s: float | None, report: Report
     ) -> None:
-        """Without an interval it does what there is, and ends."""
+        """Without an interval it processes what is available, and ends."""
         self._spark = spark
         self._plan = plan
         self._interval_s = interval_s
@@ -33,7 +33,7 @@ class SyncRun:
         self._stopping = threading.Event()
         self._query: Any = None
         self._seen: set[int] = set()
-        self._columns = StructType()  # As the table has them when it starts, or is made.
+        self._columns = StructType()  # The table's at the start or its creation.
 
     def start(self) -> None:
         self._columns = self._plan.prepare_table()
@@ -57,7 +57,7 @@ class SyncRun:
         self._stopping.set()
 
     def wait(self) -> None:
-        """Until it has ended, or stop was called; the error of the query if it failed."""
+        """Returns when it has ended or `stop` was called; raises the query's error if it failed."""
         try:
             while self._query.isActive and not self._stopping.wait(_POLL_S):
                 self._report_new()
@@ -69,13 +69,13 @@ class SyncRun:
         if error is not None:
             raise error
         table = open_table(self._plan.table)
-        # Of a topic without records.
+        # For a topic without records.
         table.create(self._columns, self._plan.partitioning.columns)
         if self._interval_s is None and self._plan.maintenance is not None:
-            self._plan.maintenance.run_if_due(table)  # Also when there was nothing new to write.
+            self._plan.maintenance.run_if_due(table)  # Even without new records.
 
     def _let_batch_end(self) -> None:
-        """What is cut off would be written again by the next run."""
+        """The next run would write an interrupted batch again."""
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while self._query.isActive and self._query.status["isTriggerActive"]:
             if time.monotonic() > deadline:
@@ -89,7 +89,7 @@ class SyncRun:
                 self._report(version)
 
     def _versions(self) -> list[Version]:
-        """Of this sync, the newest first."""
+        """By this sync, newest first."""
         table = open_table(self._plan.table)
         if table.schema() is None:
             return []

@@ -1,9 +1,9 @@
-"""What a table can do for those who write it, whatever its format.
+"""The table interface for writers, independent of the format.
 
-A `Table` is asked anew each time: nothing of what others change is remembered between two calls.
-A `Claim` is one look at the table together with the right to change what was seen. Its commit is
-refused with `TableChanged` when another commit of the same sink has come between, so that of
-several drivers that believe a sink to be theirs one commits a batch.
+A `Table` is read anew each time: nothing that others may change is cached between two calls. A
+`Claim` is one view of the table together with the right to change it. Its commit is refused with
+`TableChanged` when another commit of the same sink has come in between, so that of several drivers
+that believe they own a sink, one commits a batch.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TableChanged(Exception):
-    """Somebody else has committed for the same sink meanwhile; nothing of this commit is there."""
+    """Someone else has committed for the same sink; nothing of this commit was written."""
 
 
 class TableNotFound(TableError):
@@ -35,18 +35,18 @@ class TableNotFound(TableError):
 class Version:
     """One state of the table."""
 
-    id: int  # Of Delta's log, or of Iceberg's snapshot.
+    id: int  # In Delta's log, or Iceberg's snapshot id.
     timestamp_ms: int
-    batch: Batch | None  # None: not made by a batch of Ottla.
+    batch: Batch | None  # None: not from a batch of Ottla's.
 
 
 @dataclass(frozen=True)
 class Merge:
-    """How changes are applied: rows of the same key are replaced, or removed."""
+    """How changes are applied: rows with the same key are replaced or deleted."""
 
     key: tuple[str, ...]
-    deleted: str  # A boolean column of the changes that the table does not have.
-    newer_by: str | None = None  # A row of the table stays if it is later by this column.
+    deleted: str  # A boolean column of the changes that the table lacks.
+    newer_by: str | None = None  # A table row stays if it is later by this column.
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Vacuumed:
 
 
 class Claim(ABC):
-    last: Version | None  # The sink's last commit; None: there is none.
+    last: Version | None  # The sink's last commit; None if there is none.
 
     @abstractmethod
     def append(self, batch: Batch, files: Sequence[DataFile]) -> None:
@@ -63,56 +63,56 @@ class Claim(ABC):
 
     @abstractmethod
     def merge(self, batch: Batch, changes: "pa.Table", merge: Merge) -> None:
-        """Apply the changes, of which no two have the same key."""
+        """Apply the changes, which have unique keys."""
 
 
 class Table(ABC):
     address: TableAddress
-    comes_before_files: bool  # Only a table that is there has a location.
+    comes_before_files: bool  # Only an existing table has a location.
 
     @property
     @abstractmethod
     def location(self) -> str:
-        """The directory or URI of the table."""
+        """The table's directory or URI."""
 
     @property
     @abstractmethod
     def data_prefix(self) -> str:
-        """The directory for data files, relative to the location; empty, or it ends with /."""
+        """The directory for data files, relative to the location; empty, or ending with /."""
 
     @abstractmethod
     def schema(self) -> StructType | None:
-        """None: there is no table yet."""
+        """None if there is no table yet."""
 
     @abstractmethod
     def create(self, schema: StructType, partition_by: Sequence[str] = ()) -> None:
-        """Nothing happens if it is there."""
+        """Does nothing if it exists."""
 
     @abstractmethod
     def partition_columns(self) -> tuple[str, ...]:
-        """None for a table that is not there."""
+        """None if there is no table."""
 
     @abstractmethod
     def add_columns(self, fields: Sequence[StructField]) -> None:
-        """Those that the table does not have."""
+        """Add columns that the table lacks."""
 
     @abstractmethod
     def claim(self, sink_id: str) -> Claim: ...
 
     @abstractmethod
     def versions(self, limit: int | None = None) -> Iterator[Version]:
-        """The newest first, so many, or as far back as the table remembers."""
+        """Newest first, up to a limit or as far back as the table remembers."""
 
     @abstractmethod
     def files(self, version: int | None = None) -> list[str]:
-        """The Parquet files of a version, as paths or URIs; of the newest if none is given."""
+        """The version's Parquet files, as paths or URIs; by default the newest's."""
 
     def compact(self, target_bytes: int) -> int:
-        """Make few large files of many small ones; how many are gone."""
+        """Merge many small files into few large ones; returns how many are gone."""
         return self.compact_some(Compaction(target_bytes))
 
     def compact_some(self, wanted: Compaction) -> int:
-        """How many files are gone. TableChanged if another writer has replaced one meanwhile."""
+        """Returns how many files are gone. Raises TableChanged if another writer replaced one."""
         groups = choose_groups(self.stored_files(), wanted)
         if groups:
             self.rewrite(groups)
@@ -120,31 +120,31 @@ class Table(ABC):
 
     @abstractmethod
     def stored_files(self) -> list[StoredFile]:
-        """Those of the newest version."""
+        """The files of the newest version."""
 
     @abstractmethod
     def rewrite(self, groups: Sequence[Sequence[StoredFile]]) -> None:
         """Put the rows of each group into new files, in one commit that changes no row.
 
-        TableChanged, and nothing is changed, if a file is not in the table any more.
+        Raises TableChanged, without changes, if a file is no longer in the table.
         """
 
     @abstractmethod
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """Remove files that no version of the last hours needs, strays of failed writes too."""
+        """Remove files that no version of the last hours needs, and leftovers of failed writes."""
 
 
 def validate_stored(groups: Sequence[Sequence[StoredFile]], stored: Sequence[StoredFile]) -> None:
-    """TableChanged if the table has lost one of the files: its rows would be there twice."""
+    """Raises TableChanged if the table no longer has one of the files, to avoid duplicate rows."""
     known = {file.path for file in stored}
     if not all(file.path in known for group in groups for file in group):
         raise TableChanged("another writer has replaced a file that was to be compacted")
 
 
 def validate_tasks(address: TableAddress | str) -> None:
-    """TableError where tasks could not write, before a table is made that stays empty.
+    """Raises TableError if tasks could not write, before an empty table is created.
 
-    Spark hands Arrow data to tasks only where pandas is there.
+    Spark passes Arrow data to tasks only if pandas is installed.
     """
     if importlib.util.find_spec("pandas") is None:
         extra = (parse_address(address) if isinstance(address, str) else address).format
@@ -152,7 +152,7 @@ def validate_tasks(address: TableAddress | str) -> None:
 
 
 def open_table(address: TableAddress | str) -> Table:
-    """TableError with what to install when the library of its format is missing."""
+    """Raises TableError, saying what to install, if its format's library is missing."""
     if isinstance(address, str):
         address = parse_address(address)
     try:

@@ -1,4 +1,4 @@
-"""Which version of a table holds the rows of a topic up to an offset."""
+"""Which version of a table holds a topic's rows up to an offset."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,9 +17,9 @@ def parse_offset(text: str) -> tuple[TopicPartition, int]:
 
 
 def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version:
-    """The first one, of those that the table remembers, that holds the records at all offsets.
+    """The first remembered version that holds the records at all the offsets.
 
-    What is before them in their partitions is in it too. TableError if there is none.
+    It then holds all earlier records of their partitions too. Raises TableError if there is none.
     """
     versions = list(table.versions())
     ends: dict[TopicPartition, int] = {}

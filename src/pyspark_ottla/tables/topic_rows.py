@@ -1,10 +1,10 @@
 """Records of a topic as rows of a table.
 
-The fields of a value are columns; what Kafka knows of a record is in columns that begin with `_`:
+A value's fields are columns; a record's metadata is in columns that begin with `_`:
 
     _topic, _partition, _offset, _timestamp
     _key       bytes, or text
-    _headers   if they are wanted
+    _headers   on request
     _corrupt   the value as text, if it does not fit and such rows are kept
     _deleted   only in changes by key: whether the record is a tombstone
 """
@@ -40,33 +40,33 @@ CORRUPT = "_corrupt"
 DELETED = "_deleted"
 KEY = "_key"
 OFFSET = "_offset"
-VALUE = "value"  # The column of values that have no fields.
+VALUE = "value"  # The column for values without fields.
 
 
 class BadRows(enum.StrEnum):
-    """What becomes of a record whose value does not fit."""
+    """What happens to a record whose value does not fit."""
 
     FAIL = "fail"
     COLUMN = "column"
 
 
 class BadRecord(ValueError):
-    """A record that cannot be a row."""
+    """A record cannot become a row."""
 
 
 @dataclass(frozen=True)
 class TopicRows:
-    """How records become rows. It can be pickled."""
+    """How records become rows. Can be pickled."""
 
     format: ValueFormat
     avro_schema: str | None
     key_is_text: bool
     has_headers: bool
     bad_rows: BadRows
-    is_changes: bool  # By key: the last record of a key counts, a tombstone removes it.
+    is_changes: bool  # By key: a key's last record counts, a tombstone deletes it.
 
     def source_columns(self) -> StructType:
-        """What has to be read of the topic."""
+        """What must be read from the topic."""
         names = ["key", "value", "topic", "partition", "offset", "timestamp"]
         return StructType([COLUMNS[name] for name in names + ["headers"] * self.has_headers])
 
@@ -86,7 +86,7 @@ class TopicRows:
         return StructType(columns)
 
     def fixed_fields(self) -> StructType | None:
-        """The columns of values, if the format decides them; None for JSON."""
+        """The value columns, if the format decides them; None for JSON."""
         if self.format is ValueFormat.STRING:
             return StructType([StructField(VALUE, StringType())])
         if self.format is ValueFormat.BINARY:
@@ -98,7 +98,7 @@ class TopicRows:
         return kind if isinstance(kind, StructType) else StructType([StructField(VALUE, kind)])
 
     def table_columns(self, fields: StructType) -> StructType:
-        """Of a table for values with these fields."""
+        """The columns of a table for values with these fields."""
         own = self.kafka_columns()
         twice = {name.lower() for name in own.fieldNames()} & {
             name.lower() for name in fields.fieldNames()
@@ -111,13 +111,13 @@ class TopicRows:
         return StructType([*fields, *own])
 
     def value_names(self, names: list[str], partition_by: Sequence[str] = ()) -> list[str]:
-        """Those columns of a table, or of changes, that come from values."""
+        """The columns, of a table or of changes, that come from values."""
         own = {*self.kafka_columns().fieldNames(), DELETED, CORRUPT, "_headers", *partition_by}
         return [name for name in names if name not in own]
 
 
 class RowBuilder:
-    """Makes the batches of the source into those of the table."""
+    """Turns the source's batches into the table's."""
 
     def __init__(
         self, rows: TopicRows, schema: pa.Schema, partitioning: Partitioning = UNPARTITIONED
@@ -132,7 +132,7 @@ class RowBuilder:
         self.bad_rows = 0
 
     def build(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """BadRecord for what does not fit, unless such rows are kept."""
+        """Raises BadRecord for a value that does not fit, unless such rows are kept."""
         for batch in batches:
             yield self._build(batch)
 
@@ -169,7 +169,7 @@ class RowBuilder:
         return decoded.values
 
     def _decoder(self) -> Any:
-        """Of values to one array for each field."""
+        """From values to one array per field."""
         from pyspark_ottla.avro_values import AvroDecoder
         from pyspark_ottla.json_values import JsonDecoder
 

@@ -19,7 +19,7 @@ from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.table import Merge, TableChanged, open_table, validate_tasks
 
-# Before a batch is committed again, while other writers change the table.
+# Pauses before retries of a commit, while other writers change the table.
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0)
 _FILES = "path string, size bigint, rows bigint, statistics string"
 _FILES_SCHEMA = pa.schema(
@@ -34,39 +34,39 @@ _FILES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class TableWriter:
-    """Writes batches of rows into a table, each once, however often it is given.
+    """Writes batches of rows into a table, each once, however often it is passed.
 
-        writer = TableWriter("delta:/lake/orders", sink_id="orders")
-        frame.writeStream.foreachBatch(writer.write).option("checkpointLocation", ...).start()
+            writer = TableWriter("delta:/lake/orders", sink_id="orders")
+            frame.writeStream.foreachBatch(writer.write).option("checkpointLocation", ...).start()
 
-    Tasks write the files, and the driver makes one commit for a batch, so rows do not go through
-    the driver. The first commit creates the table. `write` may be called outside of a stream
-    too, with numbers that are the same when a write is repeated and higher for the next one.
+    Tasks write the files, and the driver makes one commit per batch, so rows do not pass through
+    the driver. The first commit creates the table. `write` may be called outside a stream too, with
+    numbers that stay the same for a repeated write and increase for the next one.
 
-    With `key` the table is a current state: a row replaces the row of the same key, and one whose
-    column `deleted` (boolean; the table does not have it) is true removes it. Of the rows of one
-    key in a batch the last by the column `order` counts. The changes of a batch go through the
-    driver, so a batch must fit into its memory there.
+    With `key` the table is a current state: a row replaces the row with the same key, and one whose
+    column `deleted` (boolean; not stored in the table) is true deletes it. Among a batch's rows
+    with the same key the last by the column `order` counts. A batch's changes pass through the
+    driver, so they must fit into its memory.
 
-    It can be pickled, as Spark Connect does, and then works where the server is.
+    It can be pickled, as Spark Connect requires, and then runs where the server is.
     """
 
     table: str  # delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE
-    sink_id: str  # Stays the same over restarts; belongs to one checkpoint, and one table.
+    sink_id: str  # Stable over restarts; belongs to one checkpoint, and one table.
     key: tuple[str, ...] = ()
-    order: str | None = None  # Needed if a batch can have a key twice.
+    order: str | None = None  # Required if a batch can have a key twice.
     deleted: str = "_deleted"
-    add_columns: bool = True  # Whether columns that the table has not are added to it, or refused.
-    keeps_newer: bool = False  # Whether a row of the table stays whose `order` is later.
+    add_columns: bool = True  # Whether to add columns that the table lacks, or refuse them.
+    keeps_newer: bool = False  # Whether a table row stays if its `order` is later.
 
     def __post_init__(self) -> None:
-        """TableError for what does not fit, before a query is started."""
-        object.__setattr__(self, "table", str(parse_address(self.table)))  # Where this is made.
+        """Raises TableError for invalid settings before a query is started."""
+        object.__setattr__(self, "table", str(parse_address(self.table)))  # Resolved here.
         validate_sink_id(self.sink_id)
         validate_tasks(self.table)
 
     def write(self, frame: Any, batch_id: int) -> None:
-        """Nothing is written if the table has the batch. TableError for rows that do not fit."""
+        """Writes nothing if the table has the batch. Raises TableError for rows that do not fit."""
         rows = self.prepare(frame.schema)
         query_id = _query_id(frame)
         if not self._finish(Batch(self.sink_id, batch_id, query_id)):
@@ -75,7 +75,7 @@ class TableWriter:
             self.commit(rows, batch_id, query_id, files)
 
     def prepare(self, frame: StructType) -> "PreparedRows":
-        """Give the table the columns that the rows need."""
+        """Add the columns that the rows need to the table."""
         table = open_table(self.table)
         columns = prepare_table(table, self._table_columns(frame), add_columns=self.add_columns)
         written = columns
@@ -90,7 +90,7 @@ class TableWriter:
     ) -> None:
         """The files become the batch, unless the table has it; then they are removed.
 
-        Another writer may change the table between the look at it and the commit.
+        Another writer may change the table between the check and the commit.
         """
         batch = Batch(self.sink_id, batch_id, query_id)
         table = open_table(self.table)
@@ -119,7 +119,7 @@ class TableWriter:
             committing.append_files(table, claim, batch, files)
 
     def _finish(self, batch: Batch) -> bool:
-        """Whether the table has the batch; then what was left of it is removed."""
+        """Whether the table has the batch; if so, removes the batch's leftovers."""
         table = open_table(self.table)
         if table.schema() is None:
             return False
@@ -142,11 +142,11 @@ class TableWriter:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Where tasks write the rows of a batch, and as what. It can be pickled."""
+    """Where tasks write a batch's rows, and in what form. Can be pickled."""
 
     location: str
-    directory: str  # Of the sink, relative to the location.
-    columns: StructType  # Of the table.
+    directory: str  # The sink's, relative to the location.
+    columns: StructType  # The table's.
     schema: pa.Schema
 
     def files_of(self, batch_id: int, run_id: str) -> TaskFiles:
@@ -165,7 +165,7 @@ class _Task:
 
 
 def _query_id(frame: Any) -> str:
-    """Of the stream that the batch is of. A session of Connect does not know it."""
+    """The batch's stream. A Connect session does not know it."""
     if type(frame).__module__.startswith("pyspark.sql.connect."):
         return ""
     return frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or ""

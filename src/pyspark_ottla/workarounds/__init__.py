@@ -1,4 +1,4 @@
-"""What works around Spark, one file each: the versions it is for, and what would end the need.
+"""Workarounds for Spark, one file each: the affected versions, and what would make it unnecessary.
 
-Importing any of them changes nothing; the function that each one has does.
+Importing one changes nothing; calling its function does.
 """

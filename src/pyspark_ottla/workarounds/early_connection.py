@@ -1,10 +1,10 @@
-"""Connects a Python process to the Spark that started it, and imports PySpark after that.
+"""Connects a Python process to the Spark that started it before importing PySpark.
 
-Spark gives up on a process of a stream that is not there after ten seconds, and to import PySpark
-can take longer on a machine that is busy or has not read those files yet. A program, run by the
-wrapper of `python` with the module that Spark has asked for; that finds the connection made.
+Spark gives up on a stream's process that has not connected within ten seconds, and importing
+PySpark can take longer on a machine that is busy or has not read those files yet. A program, run by
+the wrapper of `python` with the module that Spark asked for; that module finds the connection made.
 
-For     every Spark 4 that names the address of its socket in the environment.
+For     every Spark 4 that passes its socket's address in the environment.
 Until   Spark waits longer, or its worker connects before it imports.
 """
 
@@ -13,7 +13,7 @@ import socket
 import sys
 import typing
 
-ADDRESS = "PYTHON_WORKER_FACTORY_SOCK_PATH"  # Set by Spark, for those that it waits for.
+ADDRESS = "PYTHON_WORKER_FACTORY_SOCK_PATH"  # Set by Spark for processes that it waits for.
 
 _BUFFER_BYTES = "65536"
 _TIMEOUT_S = "15"
@@ -25,7 +25,7 @@ def main(module: str) -> None:
     try:
         connection.connect(address)
     except OSError:
-        connection.close()  # PySpark says what is wrong.
+        connection.close()  # PySpark reports what is wrong.
     else:
         _hand_over(address, connection)
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as with `python -m`, and quickly.
@@ -35,7 +35,7 @@ def main(module: str) -> None:
 
 
 def _hand_over(address: str, connection: socket.socket) -> None:
-    """To whoever asks PySpark for a connection to the address first."""
+    """To the first caller that asks PySpark for a connection to the address."""
     from pyspark import util
 
     connect = util.local_connect_and_auth

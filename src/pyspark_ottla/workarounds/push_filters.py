@@ -1,8 +1,8 @@
-"""A `pushFilters` that PySpark takes for the one of its base class.
+"""A `pushFilters` that PySpark takes for its base class's.
 
-PySpark refuses a reader with `pushFilters` of its own while the switch for filters is off. It is
-off by default, and a read without it must not fail. PySpark tells by the function behind the
-method, so this has that of the base class; it calls the method only with the switch on.
+PySpark refuses a reader with its own `pushFilters` while the switch for filters is off. It is off
+by default, and a read without it must not fail. PySpark compares the function behind the method, so
+this one has the base class's; PySpark calls the method only with the switch on.
 
 For     Spark 4.1 and later; 4.0 pushes no filters.
 Until   the switch is on by default, or PySpark ignores the method while it is off.

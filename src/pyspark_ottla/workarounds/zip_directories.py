@@ -1,11 +1,11 @@
-"""Lets a worker read the directory of a zip again only when the zip has changed.
+"""Lets a worker re-read a zip's directory only when the zip has changed.
 
-Before a task the worker looks for modules that are new. It has a jar of 6,000 files on its path,
-and PySpark as a zip, and Python 3.11 reads their directories again for that: 50 to 120 ms of
-processor time for each task, plan and commit, more than all else in a small micro-batch.
+Before a task the worker looks for new modules. It has a jar of 6,000 files on its path, and PySpark
+as a zip, and Python 3.11 re-reads their directories for that: 50 to 120 ms of processor time for
+each task, plan and commit, more than all else in a small micro-batch.
 
 For     every Spark 4, on Python 3.11.
-Until   Python 3.12 is the oldest supported: from there on it reads a directory when it is needed.
+Until   Python 3.12 is the oldest supported: it reads a directory only when needed.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 import zipimport
 from typing import Final
 
-_State = tuple[int, int] | None  # Time of change and size; None for a file that is not there.
+_State = tuple[int, int] | None  # Modification time and size; None for a missing file.
 
 _LAZY_SINCE = (3, 12)
 _states: Final[dict[tuple[str, str], _State]] = {}  # By archive and folder in it, as last read.
@@ -21,7 +21,7 @@ _read_again = zipimport.zipimporter.invalidate_caches
 
 
 def watch_zips() -> None:
-    """From now on, in this process."""
+    """Takes effect in this process from now on."""
     if (
         sys.version_info >= _LAZY_SINCE
         or zipimport.zipimporter.invalidate_caches is _read_again_if_changed
