@@ -1,13 +1,15 @@
+from collections.abc import Callable, Iterator
+
 import pytest
-from tests.handlers.brokers import Node
+from tests.kits.single_node import SingleNode
 
 
 @pytest.fixture
-def start_node():
-    nodes = []
+def start_node() -> Iterator[Callable[..., SingleNode]]:
+    nodes: list[SingleNode] = []
 
-    def start(**arguments):
-        nodes.append(Node(**arguments))
+    def start(**configs: object) -> SingleNode:
+        nodes.append(SingleNode(**configs))  # type: ignore[arg-type]
         return nodes[-1]
 
     yield start
@@ -16,5 +18,5 @@ def start_node():
 
 
 @pytest.fixture
-def node(start_node):
+def node(start_node: Callable[..., SingleNode]) -> SingleNode:
     return start_node()

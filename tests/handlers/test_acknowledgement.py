@@ -1,16 +1,16 @@
 """When a produce request that waits for its partitions is answered, and with what."""
 
+import asyncio
+
 import pytest
 from kio.schema.produce.v13.request import PartitionProduceData
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
-from tests.handlers.brokers import FakeSession
-from tests.replication.roles import leader_of
+from tests.kits.single_node import Client, SingleNode
+from tests.kits.world import until
 
 from ottla.handlers.acknowledgement import Acknowledgement
 from ottla.handlers.create_topics import handle as handle_create_topics
-from ottla.handlers.dispatch import make_dispatch
-from ottla.handlers.table import API_TABLE
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import RequestHeader
@@ -23,21 +23,22 @@ from ottla.replication.partition_leader import ACKS_ALL
 
 PRODUCE = 0
 VERSION = 12
+LAG_MAX_MS = 600_000
 
 
 @pytest.fixture
-def node(start_node):
-    node = start_node()
+def node(node: SingleNode) -> SingleNode:
+    """It leads two partitions that have another replica in sync, which is silent."""
     node.call(handle_create_topics, creation(topic("orders", 2, 1)))
     for index in (0, 1):
-        followers = Followers(1, 0, lambda replica, epoch: True, 1000)
+        followers = Followers(1, 0, lambda replica, epoch: True, LAG_MAX_MS)
         followers.update((1, 2), (1, 2), 0, 0)
-        node.replicas.find("orders", index).become_leader(0, (1, 2), followers)
+        node.partition("orders", index).become_leader(0, (1, 2), followers)
     return node
 
 
-def produce(node, *partitions, timeout_ms=60_000):
-    """Send it; what is answered is in the session."""
+def produce(node: SingleNode, *partitions: int, timeout_ms: int = 60_000) -> Client:
+    """Send it, on a connection of its own."""
     request = ProduceRequest(
         transactional_id=None,
         acks=ACKS_ALL,
@@ -53,74 +54,97 @@ def produce(node, *partitions, timeout_ms=60_000):
             ),
         ),
     )
-    session = FakeSession()
-    frame = write_request(PRODUCE, VERSION, 7, "client", request)
-    make_dispatch(node.broker, API_TABLE)(session, memoryview(bytearray(frame[4:])))
-    return session
+    client = node.connect()
+    client.send(write_request(PRODUCE, VERSION, 7, "client", request))
+    node.run(until(lambda: len(node.replicas.delayed_produces) == 1))
+    return client
 
 
-def answer(session):
+def answer(client: Client) -> dict[int, ErrorCode]:
     """The error code by partition."""
-    (sent,) = session.sent
-    (result,) = read_response(PRODUCE, VERSION, memoryview(sent)[4:])[1].responses
+    frame = client.receive()
+    assert frame is not None
+    assert client.received == b""
+    (result,) = read_response(PRODUCE, VERSION, frame)[1].responses
     return {one.index: one.error_code for one in result.partition_responses}
 
 
-def follow(node, index):
+def is_unanswered(node: SingleNode, client: Client) -> bool:
+    """Also when all that is under way has arrived, and every log is synced."""
+    node.run(asyncio.sleep(1))
+    return client.received == b""
+
+
+def follow(node: SingleNode, index: int) -> None:
     """The follower has all of the partition's log."""
-    partition = node.replicas.find("orders", index)
-    leader_of(partition).on_follower_fetch(FollowerFetch(2, 1, partition.log.log_end_offset, 0), 0)
+    fetch(node, index, node.log("orders", index).log_end_offset)
 
 
-def test_it_is_answered_when_every_append_is_safe(node):
-    session = produce(node, 0, 1)
+def fetch(node: SingleNode, index: int, offset: int) -> None:
+    async def hear() -> None:
+        node.leader("orders", index).on_follower_fetch(FollowerFetch(2, 1, offset, 0), 0)
+
+    node.run(hear())
+
+
+def test_it_is_answered_when_every_append_is_safe(node: SingleNode) -> None:
+    client = produce(node, 0, 1)
     follow(node, 1)
-    assert session.sent == []
+    assert is_unanswered(node, client)
     assert len(node.replicas.delayed_produces) == 1
     follow(node, 0)
-    assert answer(session) == {0: ErrorCode.none, 1: ErrorCode.none}
+    assert answer(client) == {0: ErrorCode.none, 1: ErrorCode.none}
     assert len(node.replicas.delayed_produces) == 0
 
 
-def test_a_failed_append_is_told_and_does_not_end_the_wait_for_others(node):
-    session = produce(node, 0, 1)
-    node.replicas.find("orders", 0).resign(ApiError(ErrorCode.not_leader_or_follower))
-    assert session.sent == []
+def test_a_failed_append_is_told_and_does_not_end_the_wait_for_others(node: SingleNode) -> None:
+    client = produce(node, 0, 1)
+
+    async def resign() -> None:
+        node.partition("orders", 0).resign(ApiError(ErrorCode.not_leader_or_follower))
+
+    node.run(resign())
+    assert is_unanswered(node, client)
     follow(node, 1)
-    assert answer(session) == {0: ErrorCode.not_leader_or_follower, 1: ErrorCode.none}
+    assert answer(client) == {0: ErrorCode.not_leader_or_follower, 1: ErrorCode.none}
 
 
-def test_two_batches_for_one_partition_are_awaited_each(node):
-    session = produce(node, 0, 0)
-    partition = node.replicas.find("orders", 0)
-    leader_of(partition).on_follower_fetch(FollowerFetch(2, 1, 1, 0), 0)
-    assert session.sent == []
+def test_two_batches_for_one_partition_are_awaited_each(node: SingleNode) -> None:
+    client = produce(node, 0, 0)
+    fetch(node, 0, 1)
+    assert is_unanswered(node, client)
     follow(node, 0)
-    assert answer(session) == {0: ErrorCode.none}
+    assert answer(client) == {0: ErrorCode.none}
 
 
-def test_the_timeout_fails_what_is_awaited_and_later_news_is_ignored(node):
-    session = produce(node, 0, 1, timeout_ms=100)
-    now_ms = node.broker.clock.monotonic_ms()
+def test_the_timeout_fails_what_is_awaited_and_later_news_is_ignored(node: SingleNode) -> None:
+    client = produce(node, 0, 1, timeout_ms=2_000)
     follow(node, 0)
-    node.replicas.delayed_produces.expire(now_ms - 100)
-    assert session.sent == []
-    node.replicas.delayed_produces.expire(now_ms + 101)
-    follow(node, 1)
-    assert answer(session) == {0: ErrorCode.none, 1: ErrorCode.request_timed_out}
+    assert is_unanswered(node, client)
+    assert answer(client) == {0: ErrorCode.none, 1: ErrorCode.request_timed_out}
     assert len(node.replicas.delayed_produces) == 0
+    follow(node, 1)
+    assert is_unanswered(node, client)
 
 
-def test_appends_that_became_safe_while_others_were_made_are_answered_at_once(node):
+def test_appends_that_became_safe_while_others_were_made_are_answered_at_once(
+    node: SingleNode,
+) -> None:
+    client, leader = node.connect(), node.leader("orders", 0)
     results = [PartitionResult(0)]
     acknowledgement = Acknowledgement(node.broker, [TopicResult("orders", None, results)])
-    partition = node.replicas.find("orders", 0)
     records = bytearray(batch(b"value"))
-    leader = leader_of(partition)
-    appended = leader.append(memoryview(records), read_header(records), 0)
-    acknowledgement.wait_for(leader, appended, ACKS_ALL, "orders", results)
+
+    async def append() -> None:
+        appended = leader.append(memoryview(records), read_header(records), 0)
+        acknowledgement.wait_for(leader, appended, ACKS_ALL, "orders", results)
+
+    async def start() -> None:
+        header = RequestHeader(PRODUCE, VERSION, 7, "client", 0)
+        acknowledgement.start(client.session, client.session.reply(), header, 60_000, 0)
+
+    node.run(append())
     follow(node, 0)
-    session = FakeSession()
-    header = RequestHeader(PRODUCE, VERSION, 7, "client", 0)
-    acknowledgement.start(session, session, header, 60_000, 0)
-    assert answer(session) == {0: ErrorCode.none}
+    node.run(until(lambda: node.log("orders", 0).high_watermark == 1))
+    node.run(start())
+    assert answer(client) == {0: ErrorCode.none}

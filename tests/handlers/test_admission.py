@@ -5,13 +5,10 @@ import dataclasses
 import pytest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.produce.v13.request import PartitionProduceData
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartition
 from tests.clients.requests import batch
 from tests.controller.test_topics import creation, topic
+from tests.kits.world import until
 
 from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.find_coordinator import handle as handle_find_coordinator
@@ -19,6 +16,10 @@ from ottla.handlers.txn_offset_commit import handle as handle_txn_offset_commit
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 
@@ -53,11 +54,16 @@ class Elsewhere:
 
 
 @pytest.fixture
-def node(start_node):
+def elsewhere():
+    return Elsewhere()
+
+
+@pytest.fixture
+def node(start_node, elsewhere):
     node = start_node()
     node.call(handle_create_topics, creation(topic("orders", 1, 1)))
-    node.elsewhere = Elsewhere()
-    node.broker = dataclasses.replace(node.broker, remote_transactions=node.elsewhere)
+    node.partition(*ORDERS)
+    node.use(dataclasses.replace(node.broker, remote_transactions=elsewhere))
     return node
 
 
@@ -92,7 +98,7 @@ def commit_offset(node, version):
 
 
 def end_offset(node):
-    return node.replicas.find(*ORDERS).log.log_end_offset
+    return node.partition(*ORDERS).log.log_end_offset
 
 
 def marker_of(node, epoch, *, version=0):
@@ -105,7 +111,7 @@ def marker_of(node, epoch, *, version=0):
 
 def resignation_of(node, topic_partition):
     async def resign():
-        partition = node.replicas.find(*topic_partition)
+        partition = node.partition(*topic_partition)
         partition.resign(ApiError(ErrorCode.not_leader_or_follower))
         partition.become_leader(1, (1,))
 
@@ -113,10 +119,10 @@ def resignation_of(node, topic_partition):
 
 
 @pytest.mark.parametrize(("version", "what"), [(ABORTABLE, "verify"), (NEWER, "add")])
-def test_the_coordinator_is_asked_once_in_a_transaction(node, version, what):
+def test_the_coordinator_is_asked_once_in_a_transaction(node, elsewhere, version, what):
     assert produce(node, version) is ErrorCode.none
     assert produce(node, version, sequence=1) is ErrorCode.none
-    assert node.elsewhere.asked == [(what, ("payments", 7, 3), (ORDERS,))]
+    assert elsewhere.asked == [(what, ("payments", 7, 3), (ORDERS,))]
     assert end_offset(node) == 2
 
 
@@ -131,57 +137,58 @@ def test_the_coordinator_is_asked_once_in_a_transaction(node, version, what):
         (NEWER, ErrorCode.concurrent_transactions, ErrorCode.concurrent_transactions),
     ],
 )
-def test_what_it_refuses_is_not_appended(node, version, refusal, told):
-    node.elsewhere.refusal = refusal
+def test_what_it_refuses_is_not_appended(node, elsewhere, version, refusal, told):
+    elsewhere.refusal = refusal
     assert produce(node, version) is told
     assert end_offset(node) == 0
-    assert not node.replicas.find(*ORDERS).transaction_guards
+    assert not node.partition(*ORDERS).transaction_guards
 
 
 @pytest.mark.parametrize(
     ("version", "told"),
     [(OLDER, ErrorCode.invalid_txn_state), (ABORTABLE, ErrorCode.transaction_abortable)],
 )
-def test_a_marker_that_comes_before_the_write_keeps_it_out(node, version, told):
-    node.elsewhere.meanwhile = marker_of(node, epoch=3)
+def test_a_marker_that_comes_before_the_write_keeps_it_out(node, elsewhere, version, told):
+    elsewhere.meanwhile = marker_of(node, epoch=3)
     assert produce(node, version) is told
     assert end_offset(node) == 1  # The marker.
-    assert node.replicas.find(*ORDERS).log.producers.first_undecided_offset is None
+    assert node.partition(*ORDERS).log.producers.first_undecided_offset is None
 
 
-def test_the_marker_of_the_transaction_before_keeps_nothing_out(node):
+def test_the_marker_of_the_transaction_before_keeps_nothing_out(node, elsewhere):
     """A newer client begins its next transaction with the epoch that the marker bears."""
-    node.elsewhere.meanwhile = marker_of(node, epoch=3, version=2)
+    elsewhere.meanwhile = marker_of(node, epoch=3, version=2)
     assert produce(node, NEWER) is ErrorCode.none
     assert end_offset(node) == 2
 
 
-def test_an_end_that_fences_keeps_a_newer_clients_write_out(node):
-    node.elsewhere.meanwhile = marker_of(node, epoch=4, version=2)
+def test_an_end_that_fences_keeps_a_newer_clients_write_out(node, elsewhere):
+    elsewhere.meanwhile = marker_of(node, epoch=4, version=2)
     assert produce(node, NEWER) is not ErrorCode.none
     assert end_offset(node) == 1
-    assert node.replicas.find(*ORDERS).log.producers.first_undecided_offset is None
+    assert node.partition(*ORDERS).log.producers.first_undecided_offset is None
 
 
 @pytest.mark.parametrize("version", [OLDER, ABORTABLE, NEWER])
-def test_a_leader_that_resigns_and_comes_back_asks_anew(node, version):
+def test_a_leader_that_resigns_and_comes_back_asks_anew(node, elsewhere, version):
     """The transaction is as open as it was; nobody is told to abort it."""
 
-    node.elsewhere.meanwhile = resignation_of(node, ORDERS)
+    elsewhere.meanwhile = resignation_of(node, ORDERS)
     assert produce(node, version) is ErrorCode.not_leader_or_follower
     assert end_offset(node) == 0
-    node.elsewhere.meanwhile = None
+    elsewhere.meanwhile = None
     assert produce(node, version) is ErrorCode.none
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
-def test_offsets_go_to_the_next_coordinator_when_theirs_resigns(node, version):
+def test_offsets_go_to_the_next_coordinator_when_theirs_resigns(node, elsewhere, version):
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=("readers",))
     node.call(handle_find_coordinator, find)
-    assert commit_offset(node, version) is ErrorCode.none
     groups = node.broker.groups
     topic_partition = TopicPartition(groups.topic, groups.partition_of("readers"))
-    node.elsewhere.meanwhile = resignation_of(node, topic_partition)
+    node.run(until(lambda: groups.is_served(topic_partition.partition)))
+    assert commit_offset(node, version) is ErrorCode.none
+    elsewhere.meanwhile = resignation_of(node, topic_partition)
     with pytest.raises(ApiError) as caught:
         commit_offset(node, version)
     assert caught.value.code is ErrorCode.not_coordinator

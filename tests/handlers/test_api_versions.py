@@ -1,5 +1,6 @@
+from dataclasses import replace
+
 import pytest
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -17,6 +18,7 @@ from ottla.handlers.api_versions import (
     handle as handle_api_versions,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.times import NO_THROTTLE
 
 
@@ -25,7 +27,8 @@ def asking(name="librdkafka", version="2.12.0"):
 
 
 def test_the_versions_are_those_of_the_table(start_node):
-    node = start_node(api_versions={0: (0, 13), 18: (0, 4)})
+    node = start_node()
+    node.use(replace(node.broker, api_versions={0: (0, 13), 18: (0, 4)}))
     response = node.call(handle_api_versions, asking())
     assert response == ApiVersionsResponse(
         error_code=ErrorCode.none,
@@ -56,8 +59,8 @@ def test_a_feature_that_was_written_has_that_level(node):
 
 def test_the_session_learns_the_software_of_the_client(node):
     node.call(handle_api_versions, asking())
-    assert node.session.client_software_name == "librdkafka"
-    assert node.session.client_software_version == "2.12.0"
+    assert node.client.session.client_software_name == "librdkafka"
+    assert node.client.session.client_software_version == "2.12.0"
 
 
 def test_old_versions_say_no_software(node):
@@ -69,6 +72,30 @@ def test_bad_names_of_software_are_refused(node, request_):
     with pytest.raises(ApiError) as caught:
         node.call(handle_api_versions, request_)
     assert error_response(request_, caught.value).error_code is ErrorCode.invalid_request
+
+
+def test_a_client_that_reached_the_broker_that_it_meant_is_served(node):
+    broker = node.broker
+    meant = replace(asking(), cluster_id=broker.cluster_id, node_id=broker.node_id)
+    assert node.call(handle_api_versions, meant).api_keys
+
+
+@pytest.mark.parametrize(
+    ("meant", "expected"),
+    [
+        ({"node_id": 2}, ErrorCode.rebootstrap_required),
+        ({"cluster_id": "another"}, ErrorCode.rebootstrap_required),
+        ({"cluster_id": None}, ErrorCode.invalid_request),
+        ({"node_id": -1}, ErrorCode.invalid_request),
+    ],
+)
+def test_a_client_that_meant_another_broker_is_refused(node, meant, expected):
+    broker = node.broker
+    here = replace(asking(), cluster_id=broker.cluster_id, node_id=broker.node_id)
+    with pytest.raises(ApiError) as caught:
+        node.call(handle_api_versions, replace(here, **meant))
+    response = error_response(here, caught.value)
+    assert (response.error_code, response.api_keys) == (expected, ())
 
 
 def test_an_unknown_version_is_told_the_known_ones():

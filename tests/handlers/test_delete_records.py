@@ -24,7 +24,7 @@ def asking(offset, name="orders"):
 @pytest.fixture
 def orders(node):
     node.call(handle_create_topics, creation(topic("orders")))
-    node.replicas.append("orders", 0, 1000, 3000, 2000)
+    node.append("orders", 0, 1000, 3000, 2000)
     return node
 
 
@@ -35,11 +35,11 @@ def ask(node, request):
 
 def test_the_log_starts_at_the_offset(orders):
     assert ask(orders, asking(2)) == (ErrorCode.none, 2)
-    assert orders.replicas.find("orders", 0).log.log_start_offset == 2
+    assert orders.partition("orders", 0).log.log_start_offset == 2
 
 
 def test_minus_one_is_the_high_watermark(orders):
-    orders.replicas.find("orders", 0).log.high_watermark = 1
+    orders.partition("orders", 0).log.high_watermark = 1
     assert ask(orders, asking(-1)) == (ErrorCode.none, 1)
 
 

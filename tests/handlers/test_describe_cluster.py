@@ -22,7 +22,7 @@ def test_the_brokers_of_the_listener(node):
     assert node.call(handle_describe_cluster, asking()) == DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
-        cluster_id="test-cluster",
+        cluster_id=node.broker.cluster_id,
         controller_id=1,
         brokers=(
             DescribeClusterBroker(
@@ -55,7 +55,7 @@ def test_other_endpoints_are_refused(node, endpoint_type, code):
 
 
 def test_a_listener_of_controllers_tells_of_the_nodes_that_have_it(node):
-    node.broker = replace(node.broker, controller_listeners=frozenset({"PLAINTEXT"}))
+    node.use(replace(node.broker, controller_listeners=frozenset({"PLAINTEXT"})))
     response = node.call(handle_describe_cluster, asking(endpoint_type=2))
     assert (response.error_code, response.endpoint_type) == (ErrorCode.none, 2)
     assert [broker.broker_id for broker in response.brokers] == [1]

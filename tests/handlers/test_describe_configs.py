@@ -6,13 +6,13 @@ from kio.schema.describe_configs.v4.response import (
 )
 from tests.controller.test_configs import increments
 from tests.controller.test_topics import creation, topic
-from tests.handlers.brokers import BROKER_SCHEMA, TOPIC_SCHEMA
 
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from ottla.handlers.create_topics import handle as handle_create_topics
 from ottla.handlers.describe_configs import error_response
 from ottla.handlers.describe_configs import handle as handle_describe_configs
 from ottla.handlers.incremental_alter_configs import handle as handle_incremental_alter_configs
+from ottla.node.config import BROKER_SCHEMA, TOPIC_SCHEMA
 from ottla.protocol.config import ConfigType
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -83,9 +83,21 @@ def test_without_the_request_there_are_none(orders):
 
 def test_every_key_of_the_broker_is_listed(orders):
     configs = described(orders, BROKER_RESOURCE, "1")
-    assert set(configs) == {key.name for key in BROKER_SCHEMA}
+    assert set(configs) == {key.name for key in BROKER_SCHEMA if not key.internal}
     assert configs["log.dirs"].read_only
     assert not configs["num.partitions"].read_only
+
+
+def test_a_replication_quota_of_the_broker_is_listed_while_it_is_set(orders):
+    name = "leader.replication.throttled.rate"
+    assert name not in described(orders, BROKER_RESOURCE, "1")
+    for operation, value in ((0, "1000"), (1, None)):
+        request = increments((name, operation, value), resource=(BROKER_RESOURCE, "1"))
+        orders.call(handle_incremental_alter_configs, request)
+        shown = {
+            one.value for key, one in described(orders, BROKER_RESOURCE, "1").items() if key == name
+        }
+        assert shown == ({value} if value else set())
 
 
 def test_a_password_is_never_shown(orders):

@@ -28,7 +28,7 @@ ALL = DescribeLogDirsRequest(topics=None)
 def logs(node):
     node.call(handle_create_topics, creation(topic("a", 2, 1), topic("b", 1, 1)))
     for name, index in (("b", 0), ("a", 1), ("a", 0)):
-        node.replicas.append(name, index, 1000)
+        node.append(name, index, 1000)
     return node
 
 
@@ -45,20 +45,22 @@ def test_named_partitions_only(logs):
     assert described(logs, asking(a=(1, 7), x=(0,))) == {"a": [1]}
 
 
-def test_sizes_and_space(logs):
+def test_sizes_and_space(logs, monkeypatch):
+    monkeypatch.setattr(logs.disk, "space", lambda _: (1000, 400))
     (result,) = logs.call(handle_describe_log_dirs, ALL).results
     assert (result.log_dir, result.total_bytes, result.usable_bytes) == ("/data", 1000, 400)
     partition = result.topics[0].partitions[0]
-    assert partition.partition_size == logs.replicas.find("a", 0).log.size > 0
+    assert partition.partition_size == logs.partition("a", 0).log.size > 0
     assert partition.offset_lag == 0
 
 
 def test_damage_is_told_by_partition(logs):
-    log = logs.replicas.find("a", 1).log
+    log = logs.partition("a", 1).log
     (segment,) = log.segments
     segment.damage = (Damage(segment.path, 0, segment.size, 0, 1, "a wrong checksum"),)
-    logs.broker.logs.damaged = [log]
-    logs.broker.logs.corrupt = {TopicPartition("b", 0): CorruptLog("/b-0/0.log", 0, 0, "all of it")}
+    logs.broker.logs._damaged[log] = None
+    corrupt = {TopicPartition("b", 0): CorruptLog("/b-0/0.log", 0, 0, "all of it")}
+    logs.broker.logs._corrupt.add(corrupt)
     found = logs.call(handle_describe_log_dirs, ALL).damage
     assert [
         (one.topic, one.partition_index, one.first_offset, one.last_offset) for one in found
@@ -72,7 +74,8 @@ def test_damage_is_told_by_partition(logs):
 
 
 def test_an_offline_directory_says_so(logs):
-    logs.broker.logs.online = False
+    (log_directory,) = logs.broker.logs.log_dirs
+    log_directory.on_error(OSError(5, "input/output error"))
     (result,) = logs.call(handle_describe_log_dirs, ALL).results
     assert (result.error_code, result.topics) == (ErrorCode.kafka_storage_error, ())
 

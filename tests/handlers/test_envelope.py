@@ -46,7 +46,7 @@ def authorizing(node, *entries, super_users=()):
             ),
         )
     authorizer = Authorizer(acls, frozenset(super_users))
-    node.broker = replace(node.broker, authorizer=authorizer)
+    node.use(replace(node.broker, authorizer=authorizer))
     return authorizer
 
 

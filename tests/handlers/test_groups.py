@@ -27,6 +27,7 @@ from kio.schema.offset_delete.v0.request import (
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 from kio.schema.types import BrokerId
 from tests.controller.test_topics import creation, topic
+from tests.kits.world import until
 
 from ottla.handlers.consumer_group_describe import handle as handle_consumer_group_describe
 from ottla.handlers.consumer_group_heartbeat import handle as handle_consumer_group_heartbeat
@@ -69,18 +70,13 @@ def node(start_node):
 def coordinator(node):
     """The node, when the coordinators are loaded."""
     find(node, "g")
-    while node.failures == [] and not is_loaded(node):
-        node.run(tick())
+    node.run(until(lambda: is_loaded(node)))
     return node
-
-
-async def tick():
-    pass
 
 
 def is_loaded(node):
     try:
-        return len([runtime.machine for runtime in node.groups.all()]) == 3
+        return len([runtime.machine for runtime in node.broker.groups.all()]) == 3
     except ApiError:
         return False
 
@@ -176,6 +172,13 @@ def test_the_first_question_creates_the_topic(node):
     assert [one.key for one in find(node, "a", "b")] == ["a", "b"]
 
 
+def test_segments_of_the_offsets_topic_are_as_large_as_a_topic_may_ask_for(start_node):
+    node = start_node(offsets_topic_segment_bytes="1000")
+    (found,) = find(node, "g")
+    assert found.error_code is ErrorCode.none
+    assert node.image.topic_configs(CONSUMER_OFFSETS_TOPIC)["segment.bytes"] == "1048576"
+
+
 def test_the_coordinator_is_told_by_the_listener_that_the_client_uses(node):
     (found,) = find(node, "g", listener_name="INTERNAL")
     assert (found.host, found.port) == ("private", 9093)
@@ -189,16 +192,16 @@ def test_a_listener_that_the_coordinator_lacks_leads_nowhere(node):
 def test_a_coordinator_that_does_not_serve_is_not_named(coordinator):
     (found,) = find(coordinator, "g")
     assert found.error_code is ErrorCode.none
-    partition = coordinator.groups.partition_of("g")
-    coordinator.groups.leadership_listener.on_resigning(
-        coordinator.replicas.find(CONSUMER_OFFSETS_TOPIC, partition)
+    partition = coordinator.broker.groups.partition_of("g")
+    coordinator.broker.groups.leadership_listener.on_resigning(
+        coordinator.partition(CONSUMER_OFFSETS_TOPIC, partition)
     )
     (found,) = find(coordinator, "g")
     assert (found.error_code, found.node_id) == (ErrorCode.coordinator_not_available, -1)
 
 
 def test_a_coordinator_elsewhere_is_asked_before_it_is_named(coordinator):
-    partition = coordinator.groups.partition_of("g")
+    partition = coordinator.broker.groups.partition_of("g")
     state = coordinator.image.partition(CONSUMER_OFFSETS_TOPIC, partition)
     coordinator.image.topics[CONSUMER_OFFSETS_TOPIC].partitions[partition] = dataclasses.replace(
         state, leader=BrokerId(2)
@@ -256,7 +259,7 @@ def test_the_life_of_a_member(coordinator):
 
 def test_a_heartbeat_is_good_while_the_coordinator_is_loading(coordinator):
     member_id, generation = become_member(coordinator)
-    coordinator.groups.find("g").unload(ApiError(ErrorCode.not_coordinator))
+    coordinator.broker.groups.find("g").unload(ApiError(ErrorCode.not_coordinator))
     with pytest.raises(ApiError) as refusal:
         sync(coordinator, member_id, generation)
     assert refusal.value.code is ErrorCode.coordinator_load_in_progress
@@ -282,7 +285,7 @@ def test_what_admins_see(coordinator):
     assert (member.member_id, member.client_id, member.client_host) == (
         member_id,
         "client",
-        "/127.0.0.1",
+        f"/{coordinator.client.session.peer_address}",
     )
     assert missing.error_code is ErrorCode.group_id_not_found
 

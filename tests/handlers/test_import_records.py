@@ -1,6 +1,5 @@
 import asyncio
 import dataclasses
-from threading import Event
 from uuid import UUID
 
 import pytest
@@ -30,6 +29,8 @@ from ottla.security.acls import (
 from ottla.security.authorizer import Authorizer
 from ottla.security.principal import parse_principal
 
+VERY_SLOW = 10_000.0  # A sync takes about ten seconds of simulated time.
+
 
 @pytest.fixture
 def request_(node):
@@ -52,7 +53,7 @@ def answer_to(node, request, kind, name, operation):
         AclBinding(kind, name, PatternType.LITERAL, alice, "*", operation, Permission.ALLOW),
     )
     access = Authorizer(acls).access(alice, "10.0.0.1")
-    context = RequestContext(0, "client", "PLAINTEXT", node.session, access)
+    context = RequestContext(0, "client", "PLAINTEXT", node.client.session, access)
     return node.run(handle(node.broker, context, request))
 
 
@@ -71,27 +72,25 @@ def test_a_refusal_of_the_whole_request_is_told_for_each_partition(request_):
 
 def test_the_end_of_a_log_is_answered_when_all_up_to_there_is_committed(start_node):
     """An importer that begins again takes it for done, and may have nothing more to write."""
-    node = start_node(flushes=True)
+    node = start_node()
     node.call(handle_create_topics, creation(topic("orders", partitions=1)))
-    partition = node.replicas.find("orders", 0)
+    partition = node.partition("orders", 0)
     partition.log.config = dataclasses.replace(partition.log.config, record_import="open")
-    disk_may_sync = Event()
-    node.executor.submit(disk_may_sync.wait)
-    try:
-        asked = node.loop.create_task(ask_for_the_end(node, partition))
-        with pytest.raises(TimeoutError):
-            node.run(asyncio.wait_for(asyncio.shield(asked), 0.2))
-    finally:
-        disk_may_sync.set()
+    session = node.client.session
+    node.simulated.host.disk_slowness = VERY_SLOW
+    asked = node.process.create_task(ask_for_the_end(node, partition, session))
+    with pytest.raises(TimeoutError):
+        node.run(asyncio.wait_for(asyncio.shield(asked), 0.2))
+    assert partition.log.high_watermark == 0
     (result,) = node.run(asked).topics[0].partitions
     assert result.error_code is ErrorCode.offset_out_of_range
     assert result.log_end_offset == partition.log.high_watermark == 1
 
 
-async def ask_for_the_end(node, partition):
+async def ask_for_the_end(node, partition, session):
     leader_of(partition).append_imported(memoryview(bytearray(batch(b"v"))), 0)
     asked = ImportedPartition(partition_index=0, log_start_offset=0, next_offset=0, records=b"")
     topics = (ImportedTopic(topic_id=node.image.topic_id("orders"), partitions=(asked,)),)
     request = ImportRecordsRequest(timeout=milliseconds(60_000), topics=topics)
-    context = RequestContext(0, "client", "PLAINTEXT", node.session)
+    context = RequestContext(0, "client", "PLAINTEXT", session)
     return await handle(node.broker, context, request)

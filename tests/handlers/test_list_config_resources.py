@@ -14,10 +14,11 @@ def listed(node, *types, api_version=1):
     return [(one.resource_type, one.resource_name) for one in response.config_resources]
 
 
-def test_topics_and_brokers_are_listed(node):
+def test_topics_brokers_and_their_loggers_are_listed(node):
     node.call(handle_create_topics, creation(topic("b"), topic("a")))
-    assert listed(node) == [(2, "a"), (2, "b"), (4, "1")]
+    assert listed(node) == [(2, "a"), (2, "b"), (4, "1"), (8, "1")]
     assert listed(node, 4) == [(4, "1")]
+    assert listed(node, 8) == [(8, "1")]
     assert listed(node, 16) == []
     assert listed(node, api_version=0) == []
 

@@ -37,7 +37,7 @@ def asking(*timestamps, name="orders", epoch=-1, partition=0, isolation=0, repli
 @pytest.fixture
 def orders(node):
     node.call(handle_create_topics, creation(topic("orders")))
-    node.replicas.append("orders", 0, 1000, 3000, 2000)
+    node.append("orders", 0, 1000, 3000, 2000)
     return node
 
 
@@ -67,14 +67,14 @@ def test_offsets_are_found(orders, timestamp, found):
 
 
 def test_nothing_past_the_high_watermark_is_found(orders):
-    orders.replicas.find("orders", 0).log.high_watermark = 1
+    orders.partition("orders", 0).log.high_watermark = 1
     assert ask(orders, asking(LATEST)).offset == 1
     assert ask(orders, asking(1001)).offset == -1
     assert ask(orders, asking(MAX_TIMESTAMP)).offset == -1
 
 
 def test_a_debugging_consumer_sees_to_the_end_of_the_log(orders):
-    orders.replicas.find("orders", 0).log.high_watermark = 1
+    orders.partition("orders", 0).log.high_watermark = 1
     assert ask(orders, asking(LATEST, replica_id=-2)).offset == 3
     assert ask(orders, asking(1001, replica_id=-2)).offset == 1
 
@@ -110,22 +110,10 @@ def test_a_partition_that_is_named_twice_is_refused(orders):
 
 
 def test_a_disk_that_fails_is_told(orders, caplog):
-    log = orders.replicas.find("orders", 0).log
-    log.log_directory.on_error(OSError(5, "input/output error"))
-    orders.replicas.find("orders", 0).log = _Unreadable(log)
+    (segment,) = orders.log("orders", 0).segments
+    orders.disk.fail_reads(segment.path)
     assert ask(orders, asking(1000)).error_code is ErrorCode.kafka_storage_error
     assert "cannot look up offsets of orders-0" in caplog.text
-
-
-class _Unreadable:
-    """A log whose segments cannot be read."""
-
-    def __init__(self, log):
-        self.high_watermark = log.high_watermark
-        self.log_directory = log.log_directory
-
-    def offset_for_timestamp(self, timestamp_ms):
-        self.log_directory.check_online()
 
 
 def test_a_refusal_of_the_whole_request_is_told_for_each_partition():

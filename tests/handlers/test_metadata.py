@@ -33,7 +33,7 @@ ALL = MetadataRequest(
 
 
 async def create(node, *topics):
-    await node.controller.call(creation(*topics))
+    await node.broker.controller.call(creation(*topics))
 
 
 def codes(response):
@@ -45,13 +45,13 @@ def test_a_missing_topic_is_created_and_described(node):
     assert response == MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=(MetadataResponseBroker(node_id=1, host="public", port=9092, rack="r1"),),
-        cluster_id="test-cluster",
+        cluster_id=node.broker.cluster_id,
         controller_id=1,
         topics=(
             MetadataResponseTopic(
                 error_code=ErrorCode.none,
                 name="orders",
-                topic_id=UUID(int=1),
+                topic_id=node.image.topic_id("orders"),
                 is_internal=False,
                 partitions=(
                     MetadataResponsePartition(
@@ -112,10 +112,11 @@ def test_a_creation_that_fails_is_told(start_node):
 
 def test_topics_are_found_by_id(node):
     node.run(create(node, topic("orders")))
-    response = node.call(handle_metadata, asking(topic_ids=[UUID(int=1), UUID(int=9)]))
+    known, unknown = node.image.topic_id("orders"), UUID(int=9)
+    response = node.call(handle_metadata, asking(topic_ids=[known, unknown]))
     assert [(one.name, one.topic_id, one.error_code) for one in response.topics] == [
-        (None, UUID(int=9), ErrorCode.unknown_topic_id),
-        ("orders", UUID(int=1), ErrorCode.none),
+        (None, unknown, ErrorCode.unknown_topic_id),
+        ("orders", known, ErrorCode.none),
     ]
 
 

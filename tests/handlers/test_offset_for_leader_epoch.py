@@ -15,11 +15,11 @@ from ottla.protocol.errors import ErrorCode
 def orders(node):
     """Three records of epoch 0, none of epoch 1, two of epoch 2."""
     node.call(handle_create_topics, creation(topic("orders", 1, 1)))
-    node.replicas.append("orders", 0, 1, 2, 3)
-    partition = node.replicas.find("orders", 0)
+    node.append("orders", 0, 1, 2, 3)
+    partition = node.partition("orders", 0)
     partition.become_leader(1, (1,))
     partition.become_leader(2, (1,))
-    node.replicas.append("orders", 0, 4, 5)
+    node.append("orders", 0, 4, 5)
     return node
 
 

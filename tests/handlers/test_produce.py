@@ -1,5 +1,7 @@
 """What a producer hears of a write that is refused."""
 
+from dataclasses import replace
+
 import pytest
 from kio.schema.produce.v13.request import PartitionProduceData
 from tests.clients.requests import batch
@@ -42,16 +44,17 @@ def produce(node, sequence):
 def test_a_gap_is_told_by_a_leader_alone(node):
     assert produce(node, 0) is ErrorCode.none
     assert produce(node, 5) is ErrorCode.out_of_order_sequence_number
-    node.is_in_touch = False  # Another may lead by now, and have what comes before.
+    # Another may lead by now, and have what comes before.
+    node.use(replace(node.broker, is_in_touch=lambda: False))
     assert produce(node, 5) is ErrorCode.not_leader_or_follower
     assert produce(node, 1) is ErrorCode.none
 
 
 def test_behind_a_batch_that_found_the_disk_full_there_is_no_gap(node):
     assert produce(node, 0) is ErrorCode.none
-    node.replicas.disk.disk_full()
+    node.disk.disk_full()
     assert produce(node, 1) is ErrorCode.kafka_storage_error
-    node.replicas.disk.disk_full(None)
+    node.disk.disk_full(None)
     assert produce(node, 2) is ErrorCode.kafka_storage_error  # It was on its way with the other.
     assert produce(node, 1) is ErrorCode.none
     assert produce(node, 2) is ErrorCode.none

@@ -27,7 +27,7 @@ def node(start_node):
     node = start_node()
     for name in ("orders", "bills"):
         node.call(create_topics.handle, creation(topic(name, 1, 1)))
-    node.broker = replace(node.broker, authorizer=Authorizer(node.image.acls))
+    node.use(replace(node.broker, authorizer=Authorizer(node.image.acls)))
     return node
 
 
@@ -54,7 +54,7 @@ def produce(node, *topics):
     )
     answered = {
         one.topic_id if version == BY_ID else one.name: one.partition_responses[0].error_code
-        for one in node.ask(PRODUCE, version, request, node.session).responses
+        for one in node.ask(PRODUCE, version, request).responses
     }
     return [answered[one] for one in topics]
 
@@ -84,7 +84,7 @@ def test_one_topic_that_is_known_to_be_writable_does_not_open_another(node):
 def test_a_session_has_the_verdicts_of_its_own_user(node):
     allow(node, "orders")
     assert produce(node, "orders") == [ErrorCode.none]
-    node.session.principal, node.session.access = Principal("User", "mallory"), None
+    node.client.session.principal, node.client.session.access = Principal("User", "mallory"), None
     assert produce(node, "orders") == [DENIED]
 
 

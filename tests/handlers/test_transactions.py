@@ -1,6 +1,6 @@
 """What the driver of transactions does when a marker cannot be written at once."""
 
-import asyncio
+from uuid import UUID
 
 import pytest
 from kio.schema.add_partitions_to_txn.v5.request import (
@@ -13,12 +13,9 @@ from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequ
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartition
 from tests.controller.test_topics import creation, topic
+from tests.kits.world import until
 from tests.replication.roles import leader_of
 
 from ottla.handlers.add_partitions_to_txn import handle as handle_add_partitions_to_txn
@@ -31,8 +28,17 @@ from ottla.handlers.init_producer_id import handle as handle_init_producer_id
 from ottla.handlers.txn_offset_commit import handle as handle_txn_offset_commit
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
 from ottla.protocol.times import milliseconds
-from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC, TopicPartition
+from ottla.protocol.topics import (
+    CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    TopicPartition,
+)
+from ottla.runtime.flusher import Flusher
 
 
 @pytest.fixture
@@ -44,16 +50,15 @@ def start_with_topics(start_node, **arguments):
     node = start_node(transaction_state_log_num_partitions=1, **arguments)
     node.call(handle_create_topics, creation(topic("orders", 2, 1), topic("prices", 1, 1)))
     node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)))
+    node.run(until(lambda: node.broker.transactions.is_served(0)))
     return node
 
 
 def init(node):
     request = InitProducerIdRequest(transactional_id="x", transaction_timeout=milliseconds(60_000))
-    while True:
-        response = node.call(handle_init_producer_id, request)
-        if response.error_code is not ErrorCode.coordinator_load_in_progress:
-            assert response.error_code is ErrorCode.none
-            return response
+    response = node.call(handle_init_producer_id, request)
+    assert response.error_code is ErrorCode.none
+    return response
 
 
 def open_transaction(node, **topics):
@@ -99,19 +104,15 @@ def state(node):
 
 
 def end_offset(node, name, partition):
-    return node.replicas.find(name, partition).log.log_end_offset
+    return node.partition(name, partition).log.log_end_offset
 
 
 def wait(node, seconds):
-    node.run(node.completion.wait("x", seconds))
+    node.run(node.broker.completion.wait("x", seconds))
 
 
 def wait_for_marker(node, name, partition):
-    async def written():
-        while not end_offset(node, name, partition):  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-
-    node.run(written())
+    node.run(until(lambda: end_offset(node, name, partition) > 0))
 
 
 def test_markers_are_written_to_every_partition(node):
@@ -122,8 +123,23 @@ def test_markers_are_written_to_every_partition(node):
         assert end_offset(node, name, partition) == 1
 
 
+def test_silent_producers_expire_at_their_own_interval(start_node):
+    node = start_with_topics(
+        start_node,
+        producer_id_expiration_ms=2_000,
+        producer_id_expiration_check_interval_ms=500,
+    )
+    commit(node, open_transaction(node, orders=(0,)))
+    wait(node, 120)
+    producers = node.partition("orders", 0).log.producers
+    assert len(list(producers)) == 1
+    began_s = node.process.time()
+    node.run(until(lambda: not list(producers)))
+    assert node.process.time() - began_s < 10  # Of the simulation; the default is 600.
+
+
 def test_a_marker_is_tried_again_until_it_is_written(node):
-    partition = node.replicas.find("orders", 1)
+    partition = node.partition("orders", 1)
     leader = leader_of(partition)
     in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
@@ -139,13 +155,13 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
 
 def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node):
     """Somebody else may have coordinated meanwhile, and ended this and begun another one."""
-    partition = node.replicas.find("orders", 1)
+    partition = node.partition("orders", 1)
     leader = leader_of(partition)
     in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
     wait_for_marker(node, "orders", 0)
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
-    node.coordinator_epoch = 1
+    node.partition(TRANSACTION_STATE_TOPIC, 0).become_leader(1, (1,))
     leader.in_sync_replicas = in_sync
     wait(node, 120)
     assert state(node) == "CompleteCommit"
@@ -175,17 +191,47 @@ def commit_offset(node, producer):
         producer_epoch=producer.producer_epoch,
         topics=(TxnOffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
     )
-    while True:
-        response = node.call(handle_txn_offset_commit, request, api_version=5)
-        code = response.topics[0].partitions[0].error_code
-        if code is not ErrorCode.coordinator_load_in_progress:
-            assert code is ErrorCode.none
-            return
+    response = node.call(handle_txn_offset_commit, request, api_version=5)
+    assert response.topics[0].partitions[0].error_code is ErrorCode.none
 
 
-def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_commits(start_node):
+def test_offsets_are_committed_by_the_ids_of_topics(start_node):
     node = start_with_topics(start_node, offsets_topic_num_partitions=1)
     node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
+    node.run(until(lambda: node.broker.groups.is_served(0)))
+    producer = init(node)
+    ids = (node.image.topic_id("orders"), UUID(int=77), None)
+    partition = TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=""
+    )
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="readers",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(topic_id=each, partitions=(partition,)) for each in ids
+        ),
+    )
+    response = node.call(handle_txn_offset_commit, request, api_version=6)
+    assert [(topic.topic_id, topic.partitions[0].error_code) for topic in response.topics] == [
+        (ids[0], ErrorCode.none),
+        (ids[1], ErrorCode.unknown_topic_id),
+        (ids[2], ErrorCode.unknown_topic_id),
+    ]
+    commit(node, producer)
+    wait(node, 120)
+    runtime = node.broker.groups.find("readers")
+    committed = runtime.machine.committed_offsets("readers")
+    assert {tuple(key): each.value.offset for key, each in committed.items()} == {("orders", 0): 5}
+
+
+def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_commits(
+    start_node,
+):
+    node = start_with_topics(start_node, offsets_topic_num_partitions=1)
+    node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)))
+    node.run(until(lambda: node.broker.groups.is_served(0)))
     producer = init(node)
     commit_offset(node, producer)
     topic_partition = TopicPartition(CONSUMER_OFFSETS_TOPIC, 0)
@@ -197,20 +243,25 @@ def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_com
     with pytest.raises(ApiError) as late:
         write(producer.producer_epoch)
     assert late.value.code is ErrorCode.invalid_producer_epoch
-    log = node.replicas.find(*topic_partition).log
+    log = node.partition(*topic_partition).log
     assert log.producers.has_ongoing_transaction(producer.producer_id)
     write(producer.producer_epoch + 1)
     assert not log.producers.has_ongoing_transaction(producer.producer_id)
 
 
-def test_each_step_of_a_transaction_is_one_sync(start_node):
+def test_each_step_of_a_transaction_is_one_sync(node, monkeypatch):
     """The end of one and the beginning of the next, which waits for it, share theirs."""
-    node = start_with_topics(start_node, flushes=True)
     producer = init(node)
-    node.flusher.synced.clear()
+    synced, request = [], Flusher.request
+
+    def recorded(flusher, log, callback):
+        synced.append(log.topic_partition.topic)
+        request(flusher, log, callback)
+
+    monkeypatch.setattr(Flusher, "request", recorded)
     for _ in range(3):
         add(node, producer, orders=(0,))
         commit(node, producer)
     add(node, producer, orders=(0,))
     begin, decide, mark = "__transaction_state", "__transaction_state", "orders"
-    assert node.flusher.synced == [begin, decide, mark] * 3 + [begin]
+    assert synced == [begin, decide, mark] * 3 + [begin]

@@ -3,79 +3,106 @@ acknowledged stays, and all nodes have the same in the end.
 """
 
 import asyncio
+from contextlib import suppress
+from itertools import count
 from random import Random
 
 import pytest
-from tests.node.quorum_kit import QuorumCluster, set_partitions, until, until_voter
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.static.primitive import i8
+from tests.kits.quorums import QuorumCluster, QuorumNode, run
+from tests.kits.world import until
 
-from ottla.protocol.errors import ApiError
-from ottla.runtime import metadata_snapshots, raft_driver
+from ottla.controller.image import GROUP_RESOURCE
+from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.runtime import metadata_snapshots
 
 NODES = 4  # One of them observes.
 ROUNDS = 12
 
 
+def set_group(number: int) -> IncrementalAlterConfigsRequest:
+    """A change of its own: one that is given up may come late."""
+    config = AlterableConfig(
+        name="consumer.session.timeout.ms", config_operation=i8(0), value="50000"
+    )
+    resource = AlterConfigsResource(
+        resource_type=i8(GROUP_RESOURCE), resource_name=str(number), configs=(config,)
+    )
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
 class Writer:
-    """Changes one value, again and again, through any node that runs."""
+    """Changes the metadata, again and again, through any node that runs."""
 
     def __init__(self, cluster: QuorumCluster, chance: Random) -> None:
-        self.tried = 0
-        self.acknowledged = 0
+        self.acknowledged: list[str] = []
         self._cluster = cluster
         self._chance = chance
 
     async def run(self) -> None:
-        while True:
-            node = self._chance.choice(list(self._cluster.nodes.values()))
-            self.tried += 1
-            try:
-                await node.quorum.controller.call(set_partitions(self.tried), timeout_ms=300)
-            except ApiError:
-                await asyncio.sleep(0.01)
-            else:
-                self.acknowledged = self.tried
-            await asyncio.sleep(0)
+        for number in count():
+            node = self._chance.choice(self._cluster.running)
+            changing = asyncio.ensure_future(node.call(set_group(number), timeout_ms=300))
+            await asyncio.wait([changing], timeout=1)
+            if changing.cancel() or changing.cancelled():
+                continue  # The node has ended.
+            with suppress(ApiError):
+                if changing.result().responses[0].error_code is ErrorCode.none:
+                    self.acknowledged.append(str(number))
+            await asyncio.sleep(0.05)
+
+
+def groups_of(node: QuorumNode) -> set[str]:
+    configs = node.node.image.configs
+    return {name for kind, name in configs if kind == GROUP_RESOURCE}
 
 
 async def disturb(cluster: QuorumCluster, chance: Random) -> None:
-    victim = chance.choice(list(cluster.nodes.values()))
+    victim = chance.choice(cluster.running)
     fault = chance.choice(["crash", "crash", "stop", "cut off", "full disk"])
     if fault == "cut off":
-        cluster.network.cut_off.add(victim.id)
-        await asyncio.sleep(chance.uniform(0, 0.5))
-        cluster.network.cut_off.discard(victim.id)
+        cluster.cut_off(victim)
+        await asyncio.sleep(chance.uniform(0, 5))
+        cluster.mend(victim)
     elif fault == "full disk":
         victim.disk.disk_full()
-        await asyncio.sleep(chance.uniform(0, 0.3))
+        await asyncio.sleep(chance.uniform(0, 3))
         victim.disk.disk_full(None)
     else:
-        await (victim.crash() if fault == "crash" else victim.stop())
-        await asyncio.sleep(chance.uniform(0, 0.3))
+        if fault == "crash":
+            victim.crash()
+        else:
+            await victim.stop()
+        await asyncio.sleep(chance.uniform(0, 3))
         await cluster.start(victim.id)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_was_acknowledged_stays(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata_snapshots, "RECORDS_MIN", 20)
-    monkeypatch.setattr(raft_driver, "RESTART_DELAY_S", 0.05)
 
-    async def main() -> None:
+    async def test(cluster: QuorumCluster) -> None:
         chance = Random(seed)
-        cluster = QuorumCluster()
-        for node in [await cluster.start(number) for number in range(1, NODES + 1)][1:-1]:
-            await until_voter(node)
+        await cluster.form(NODES - 1)
+        await cluster.start(NODES)
         writer = Writer(cluster, chance)
-        writing = asyncio.ensure_future(writer.run())
-        for _ in range(ROUNDS):
-            await asyncio.sleep(chance.uniform(0, 0.2))
-            await disturb(cluster, chance)
-            acknowledged = writer.acknowledged
-            await until(lambda acknowledged=acknowledged: writer.acknowledged > acknowledged)
-        writing.cancel()
-        await asyncio.wait([writing])
-        await until(lambda: len({node.partitions for node in cluster.nodes.values()}) == 1)
-        leader = await cluster.leader()
-        assert writer.acknowledged <= int(leader.partitions or 0) <= writer.tried
-        await cluster.stop()
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(writer.run())
+            for _ in range(ROUNDS):
+                await asyncio.sleep(chance.uniform(0, 0.2))
+                await disturb(cluster, chance)
+                before = len(writer.acknowledged)
+                await until(lambda before=before: len(writer.acknowledged) > before)  # type: ignore[misc]
+            writing.cancel()
+        await (await cluster.leader()).call(set_group(-1))
+        await until(lambda: all("-1" in groups_of(node) for node in cluster.running))
+        assert len(cluster.running) == NODES
+        for node in cluster.running:
+            assert groups_of(node) == groups_of(cluster[1]) > set(writer.acknowledged)
 
-    asyncio.run(main())
+    run(test, seed=seed)
