@@ -4,6 +4,7 @@ import datetime as dt
 import functools
 import io
 import uuid
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -71,7 +72,8 @@ def encode(entity: Any) -> bytes:
 
 
 def decode(type_: type, data: bytes) -> Any:
-    entity, size = entity_reader(type_)(data, 0)
+    read: Callable[[bytes, int], tuple[Any, int]] = entity_reader(type_)
+    entity, size = read(data, 0)
     assert size == len(data)
     return entity
 

@@ -1,6 +1,7 @@
 """Every version of every API, lifted to the newest version and projected down from it."""
 
 import tracemalloc
+import uuid
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.fetch.v18.response import PartitionData
 from kio.schema.index import api_key_map
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
+from kio.static.primitive import Records, i32, i64
 from tests.protocol.entities import encode, entities, versions
 from tests.protocol.old_clients import lift, project
 
@@ -30,6 +33,10 @@ from ottla.protocol.frames import (
     response_prefix,
 )
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchResponse
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTopic,
+)
 from ottla.protocol.schema import schema_of
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.wire_primitives import uvarint
@@ -141,7 +148,8 @@ def _with_one_result(entity: Any) -> Any:
 
 
 def _zero(entity: Any, name: str) -> Any:
-    (schema,) = (schema for schema in schema_of(type(entity)) if schema.name == name)
+    type_: Any = type(entity)
+    (schema,) = (schema for schema in schema_of(type_) if schema.name == name)
     assert schema.entity is not None
     return schema.entity(**{nested.name: nested.default for nested in schema_of(schema.entity)})
 
@@ -164,9 +172,53 @@ def test_unknown_api_or_version_is_refused(key: int, version: int) -> None:
         read_request(RequestHeader(key, version, 1, None, 0), memoryview(b""))
 
 
-def test_ranges_are_those_of_kio() -> None:
+def test_ranges_are_those_of_kio_and_what_is_newer() -> None:
     assert api_versions_supported_by_codec(0) == (3, 13)
     assert api_versions_supported_by_codec(3) == (0, 13)
+    assert api_versions_supported_by_codec(18) == (0, 5)
+    assert api_versions_supported_by_codec(28) == (0, 6)
+
+
+def test_a_client_says_in_v5_which_broker_it_means_to_reach() -> None:
+    """Kafka 4.4's layout, which kio does not have yet."""
+    head = bytes.fromhex("0012 0005 00000007 ffff 00")
+    software = b"\x03me" + b"\x021"
+    frame = memoryview(head + software + b"\x03ab" + bytes.fromhex("00000004 00"))
+    request = read_request(parse_request_header(frame), frame)
+    assert (request.client_software_name, request.client_software_version) == ("me", "1")
+    assert (request.cluster_id, request.node_id) == ("ab", 4)
+    assert write_request(18, 5, 7, None, request)[4:] == bytes(frame)
+
+    frame = memoryview(head + software + b"\x00" + bytes.fromhex("ffffffff 00"))
+    request = read_request(parse_request_header(frame), frame)
+    assert (request.cluster_id, request.node_id) == (None, -1)
+
+    old = memoryview(bytes.fromhex("0012 0004 00000007 ffff 00") + software + b"\x00")
+    assert read_request(parse_request_header(old), old) == request
+
+
+def test_transactional_commits_name_topics_by_id_in_v6() -> None:
+    """Kafka 4.4's layout, which kio does not have yet."""
+    topic_id = uuid.UUID(int=9)
+    partition = bytes.fromhex("00000002 000000000000002a ffffffff 00 00")
+    head = bytes.fromhex("001c 0006 00000007 ffff 00")
+    body = b"\x02t\x02g" + bytes.fromhex("0000000000000005 0001 00000003") + b"\x02m\x00"
+    frame = memoryview(head + body + b"\x02" + topic_id.bytes + b"\x02" + partition + b"\x00\x00")
+    request = read_request(parse_request_header(frame), frame)
+    assert (request.transactional_id, request.group_id, request.member_id) == ("t", "g", "m")
+    assert (request.producer_id, request.producer_epoch, request.generation_id) == (5, 1, 3)
+    (topic,) = request.topics
+    assert (topic.topic_id, topic.name) == (topic_id, "")
+    assert (topic.partitions[0].partition_index, topic.partitions[0].committed_offset) == (2, 42)
+    assert write_request(28, 6, 7, None, request)[4:] == bytes(frame)
+
+    result = TxnOffsetCommitResponsePartition(partition_index=i32(2), error_code=ErrorCode.none)
+    answered = TxnOffsetCommitResponseTopic(name="n", topic_id=topic_id, partitions=(result,))
+    response = TxnOffsetCommitResponse(throttle_time=NO_THROTTLE, topics=(answered,))
+    ends = bytes.fromhex("02 00000002 0000 00 00 00")
+    start = bytes.fromhex("00000007 00 00000000 02")
+    assert write_response(28, 6, 7, response)[4:] == start + topic_id.bytes + ends
+    assert write_response(28, 5, 7, response)[4:] == start + b"\x02n" + ends
 
 
 def test_short_response_is_refused() -> None:
@@ -212,15 +264,15 @@ def test_many_unknown_tagged_fields_are_skipped_and_too_many_refused() -> None:
 @pytest.mark.parametrize("in_place", [False, True])
 def test_records_are_views_of_the_frame_only_when_asked_for(in_place: bool) -> None:
     answer = PartitionData(
-        partition_index=0,
+        partition_index=i32(0),
         error_code=ErrorCode.none,
-        high_watermark=1,
+        high_watermark=i64(1),
         aborted_transactions=None,
-        records=b"some records",
+        records=Records(b"some records"),
     )
     topic = FetchableTopicResponse(topic="t", topic_id=None, partitions=(answer,))
     response = FetchResponse(
-        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, session_id=0, responses=(topic,)
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, session_id=i32(0), responses=(topic,)
     )
     frame = bytearray(write_response(1, 12, 5, response)[4:])
     _, read = read_response(1, 12, memoryview(frame), in_place=in_place)

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
+from kio.static.primitive import i16, i32
 from tests.protocol.entities import encode, versions
 
 from ottla.protocol.errors import ProtocolError
@@ -36,9 +37,9 @@ def test_headers_are_those_of_kio(
     header_type = load_request_schema(key, version).__header_schema__
     header = encode(
         header_type(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=correlation_id,
+            request_api_key=i16(key),
+            request_api_version=i16(version),
+            correlation_id=i32(correlation_id),
             client_id=client_id,
         )
     )
@@ -48,7 +49,7 @@ def test_headers_are_those_of_kio(
     )
     response_header = load_response_schema(key, version).__header_schema__
     assert response_prefix(key, version, correlation_id) == encode(
-        response_header(correlation_id=correlation_id)
+        response_header(correlation_id=i32(correlation_id))
     )
 
 

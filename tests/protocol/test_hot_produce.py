@@ -59,8 +59,8 @@ def test_request_is_parsed_as_kio_wrote_it(
 def test_one_partition_is_parsed_as_kio_wrote_it(
     version: int, data: st.DataObject, records: bytes, name: str
 ) -> None:
-    type_ = load_request_schema(PRODUCE, version)
-    entity: Any = type_(
+    type_: Any = load_request_schema(PRODUCE, version)
+    entity = type_(
         transactional_id=None,
         acks=data.draw(st.sampled_from([-1, 0, 1])),
         timeout=data.draw(entities(type_)).timeout,
@@ -80,8 +80,8 @@ def _one_topic(type_: type, name: str, records: bytes) -> Any:
 
 
 def test_records_are_a_writable_slice_of_the_frame() -> None:
-    type_ = load_request_schema(PRODUCE, 9)
-    entity: Any = type_(
+    type_: Any = load_request_schema(PRODUCE, 9)
+    entity = type_(
         acks=1,
         timeout=dt.timedelta(0),
         topic_data=(_one_topic(type_, "t", b"abc"),),

@@ -12,6 +12,8 @@ from kio.schema.fetch.v18.request import (
     ReplicaState,
 )
 from kio.schema.fetch.v18.response import FetchableTopicResponse, PartitionData
+from kio.schema.types import BrokerId
+from kio.static.primitive import Records, i32, i64
 from tests.protocol.entities import encode, entities, signed
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
@@ -60,7 +62,7 @@ def test_the_request_is_what_kio_writes(request: ReplicaFetchRequest, correlatio
 def entity_of(request: ReplicaFetchRequest) -> Any:
     return Request(
         replica_state=ReplicaState(
-            replica_id=request.replica_id, replica_epoch=request.replica_epoch
+            replica_id=BrokerId(request.replica_id), replica_epoch=i64(request.replica_epoch)
         ),
         max_wait=dt.timedelta(milliseconds=request.max_wait_ms),
         min_bytes=request.min_bytes,
@@ -72,12 +74,12 @@ def entity_of(request: ReplicaFetchRequest) -> Any:
                 topic_id=topic_id,
                 partitions=tuple(
                     FetchPartition(
-                        partition=one.partition,
-                        current_leader_epoch=one.current_leader_epoch,
-                        fetch_offset=one.fetch_offset,
-                        last_fetched_epoch=one.last_fetched_epoch,
-                        log_start_offset=one.log_start_offset,
-                        partition_max_bytes=one.bytes_max,
+                        partition=i32(one.partition),
+                        current_leader_epoch=i32(one.current_leader_epoch),
+                        fetch_offset=i64(one.fetch_offset),
+                        last_fetched_epoch=i32(one.last_fetched_epoch),
+                        log_start_offset=i64(one.log_start_offset),
+                        partition_max_bytes=i32(one.bytes_max),
                     )
                     for one in wanted
                 ),
@@ -85,7 +87,7 @@ def entity_of(request: ReplicaFetchRequest) -> Any:
             for topic_id, wanted in request.topics
         ),
         forgotten_topics_data=tuple(
-            ForgottenTopic(topic_id=topic_id, partitions=tuple(partitions))
+            ForgottenTopic(topic_id=topic_id, partitions=tuple(map(i32, partitions)))
             for topic_id, partitions in request.forgotten
         ),
         rack_id="",
@@ -99,7 +101,7 @@ def test_the_response_is_read_as_kio_wrote_it(response: Any) -> None:
     parsed = parse_replica_fetch_response(memoryview(frame))
     assert (parsed.error_code, parsed.session_id) == (response.error_code, response.session_id)
     assert [
-        (topic_id, [data._replace(records=bytes(data.records)) for data in partitions])
+        (topic_id, [data._replace(records=memoryview(data.records)) for data in partitions])
         for topic_id, partitions in parsed.topics
     ] == [
         (topic.topic_id, [_expected(partition) for partition in topic.partitions])
@@ -115,7 +117,7 @@ def _expected(partition: Any) -> ReplicaFetchData:
         partition.error_code,
         partition.high_watermark,
         partition.log_start_offset,
-        partition.records or b"",
+        memoryview(partition.records or b""),
         None
         if diverging is None or (diverging.epoch, diverging.end_offset) == unknown
         else EpochEndOffset(diverging.epoch, diverging.end_offset),
@@ -147,11 +149,11 @@ def test_records_are_not_copied() -> None:
                 topic_id=None,
                 partitions=(
                     PartitionData(
-                        partition_index=0,
+                        partition_index=i32(0),
                         error_code=ErrorCode.none,
-                        high_watermark=5,
+                        high_watermark=i64(5),
                         aborted_transactions=None,
-                        records=b"records",
+                        records=Records(b"records"),
                     ),
                 ),
             ),

@@ -180,7 +180,7 @@ def test_offset_fetch_keeps_the_names_of_topics(version: int) -> None:
 
 
 def test_offset_commit_keeps_the_names_of_topics() -> None:
-    type_ = load_request_schema(8, 2)
+    type_: Any = load_request_schema(8, 2)
     partition = entity_of(
         type_,
         "OffsetCommitRequestPartition",
@@ -229,7 +229,7 @@ def test_error_of_the_one_leaving_member_is_the_error_of_the_response(version: i
 
 @pytest.mark.parametrize("version", range(4))
 def test_add_partitions_to_one_transaction(version: int) -> None:
-    type_ = load_request_schema(24, version)
+    type_: Any = load_request_schema(24, version)
     topic = entity_of(type_, "AddPartitionsToTxnTopic", name="t", partitions=(1, 2))
     (transaction,) = lift(
         24,
@@ -331,7 +331,7 @@ def test_create_topics_response_drops_what_old_clients_do_not_know() -> None:
 
 
 def test_update_features_v0_allows_a_downgrade_or_not() -> None:
-    type_ = load_request_schema(57, 0)
+    type_: Any = load_request_schema(57, 0)
     updates = tuple(
         entity_of(
             type_, "FeatureUpdateKey", feature="f", max_version_level=1, allow_downgrade=allow

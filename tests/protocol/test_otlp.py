@@ -1,8 +1,11 @@
 """Read with our own reader, written with OpenTelemetry's own library."""
 
+from typing import Any
+
 import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
+    AGGREGATION_TEMPORALITY_DELTA,
     Gauge,
     Histogram,
     HistogramDataPoint,
@@ -18,15 +21,14 @@ from ottla.protocol.errors import ProtocolError
 from ottla.protocol.otlp import Sample, read_samples
 
 
-def attribute(key, **value):
+def attribute(key: str, **value: Any) -> KeyValue:
     return KeyValue(key=key, value=AnyValue(**value))
 
 
-def written(*metrics):
+def written(*metrics: Metric) -> bytes:
     scope = ScopeMetrics(metrics=metrics)
-    return MetricsData(
-        resource_metrics=[ResourceMetrics(scope_metrics=[scope])]
-    ).SerializeToString()
+    data = MetricsData(resource_metrics=[ResourceMetrics(scope_metrics=[scope])])
+    return bytes(data.SerializeToString())
 
 
 GAUGE = Metric(
@@ -51,7 +53,7 @@ GAUGE = Metric(
 SUM = Metric(
     name="connection.creation.total",
     sum=Sum(
-        aggregation_temporality=1,
+        aggregation_temporality=AGGREGATION_TEMPORALITY_DELTA,
         is_monotonic=True,
         data_points=[NumberDataPoint(as_int=-(2**62), flags=1)],
     ),
@@ -59,7 +61,7 @@ SUM = Metric(
 OTHER = Metric(name="h", histogram=Histogram(data_points=[HistogramDataPoint(count=1)]))
 
 
-def test_gauges_and_sums_are_read_and_what_is_neither_is_passed_over():
+def test_gauges_and_sums_are_read_and_what_is_neither_is_passed_over() -> None:
     labels = (("broker", "ä"), ("is_up", "1"), ("node_id", "1"))
     assert list(read_samples(written(GAUGE, OTHER, SUM))) == [
         Sample(GAUGE.name, labels, -2.5, is_monotonic=False, is_delta=False),
@@ -67,7 +69,7 @@ def test_gauges_and_sums_are_read_and_what_is_neither_is_passed_over():
     ]
 
 
-def test_metrics_that_end_too_early_are_refused():
+def test_metrics_that_end_too_early_are_refused() -> None:
     whole = written(GAUGE, SUM)
     for size in range(1, len(whole)):
         with pytest.raises(ProtocolError):
@@ -85,6 +87,6 @@ def test_metrics_that_end_too_early_are_refused():
         b"\x0a\x07\x12\x05\x12\x03\x0a\x01\xff",  # A name that is no UTF-8.
     ],
 )
-def test_what_is_no_message_is_refused(data):
+def test_what_is_no_message_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         list(read_samples(data))

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,9 +105,9 @@ def test_unknown_tagged_fields_are_skipped() -> None:
 
 
 def test_unknown_error_code_is_an_unknown_error() -> None:
-    type_ = load_response_schema(12, 0)
+    type_: Any = load_response_schema(12, 0)
     entity, _ = read_entity(type_, b"\x7f\xff")
-    assert entity.error_code is ErrorCode.unknown_server_error  # type: ignore[attr-defined]
+    assert entity.error_code is ErrorCode.unknown_server_error
 
 
 def test_time_without_end_is_the_longest_time() -> None:

@@ -1,19 +1,19 @@
-"""ApiVersions (18): v0-v4.
+"""ApiVersions (18): v0-v5.
 
 Lists the APIs of the dispatch table with their versions, and the features.
 
 v1  throttle time in the response
 v3  flexible; the client says its name and version (KIP-511); features (KIP-584)
 v4  a feature may start at level 0 (KIP-1022)
+v5  the client names the broker that it means to reach (KIP-1242); another one refuses it
 
-A version that is not served gets a v0 body with UNSUPPORTED_VERSION and the range of this API, so
-that the client can ask again.
+An unsupported version gets a v0 body with UNSUPPORTED_VERSION and this API's range, so that the
+client can ask again.
 """
 
 import functools
 import re
 
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.api_versions.v4.response import (
     ApiVersion,
     ApiVersionsResponse,
@@ -24,12 +24,15 @@ from kio.static.primitive import i16, i64
 
 from ottla.controller.features import FEATURES, finalized_levels
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import API_VERSIONS_KEY
+from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.times import NO_THROTTLE
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_FROM_VERSION = 3
+_NO_NODE = -1
 
 SUPPORTED_FEATURES = tuple(
     SupportedFeatureKey(name=name, min_version=feature.low, max_version=feature.high)
@@ -45,6 +48,7 @@ def handle(
         _validate_software(request.client_software_version, "version")
         context.session.client_software_name = request.client_software_name
         context.session.client_software_version = request.client_software_version
+    _validate_destination(broker, request)
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=_api_keys(tuple(broker.api_versions.items())),
@@ -56,7 +60,7 @@ def handle(
 
 
 def unsupported_version_response(low: int, high: int) -> ApiVersionsResponse:
-    """What a client gets that asked with another version than `low` to `high`."""
+    """The response to a client that asked with a version outside `low` to `high`."""
     return ApiVersionsResponse(
         error_code=ErrorCode.unsupported_version,
         api_keys=(_api_version(API_VERSIONS_KEY, low, high),),
@@ -64,11 +68,10 @@ def unsupported_version_response(low: int, high: int) -> ApiVersionsResponse:
     )
 
 
-def error_response(_: ApiVersionsRequest, error: ApiError) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=error.code, api_keys=(), throttle_time=NO_THROTTLE)
+error_response = refuse_with(ApiVersionsResponse)
 
 
-# Every connection begins with this request, and what it is told hardly ever changes.
+# Every connection begins with this request, and the response hardly ever changes.
 @functools.lru_cache(maxsize=8)
 def _api_keys(versions: tuple[tuple[int, tuple[int, int]], ...]) -> tuple[ApiVersion, ...]:
     return tuple(_api_version(key, low, high) for key, (low, high) in versions)
@@ -84,6 +87,19 @@ def _finalized(levels: tuple[tuple[str, i16], ...]) -> tuple[FinalizedFeatureKey
 
 def _api_version(key: int, low: int, high: int) -> ApiVersion:
     return ApiVersion(api_key=i16(key), min_version=i16(low), max_version=i16(high))
+
+
+def _validate_destination(broker: Broker, request: ApiVersionsRequest) -> None:
+    """A client with outdated addresses may have reached another cluster or another broker."""
+    cluster_id, node_id = request.cluster_id, request.node_id
+    if (cluster_id is None) != (node_id == _NO_NODE):
+        raise ApiError(ErrorCode.invalid_request, "cluster id and node id go together")
+    if cluster_id is not None and (cluster_id, node_id) != (broker.cluster_id, broker.node_id):
+        raise ApiError(
+            ErrorCode.rebootstrap_required,
+            f"this is node {broker.node_id} of cluster {broker.cluster_id},"
+            f" not node {node_id} of cluster {cluster_id}",
+        )
 
 
 def _validate_software(text: str, what: str) -> None:

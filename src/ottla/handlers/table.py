@@ -1,12 +1,11 @@
 """The APIs that are served; ApiVersions answers from this table.
 
-Requests of one connection are handled in their order. Where a handler does not answer at once, what
-comes next waits until it has, unless the two cannot be told apart by their order: a produce behind
-a produce, a commit of offsets behind another. `Fetch`, which waits for data, holds up what is
-behind it, as in Kafka.
+Requests on a connection are handled in order. If a handler does not answer at once, later requests
+wait until it has, unless their order makes no difference: a produce behind a produce, an offset
+commit behind another. `Fetch`, which waits for data, holds up what is behind it, as in Kafka.
 
-The module of a cold API is imported when it is first called: a broker starts in the time that it
-takes to import everything, and most brokers never see most APIs.
+The module of a cold API is imported on its first call: importing everything would delay the start
+of a broker, and most brokers never see most APIs.
 """
 
 from typing import Final
@@ -110,14 +109,14 @@ with lazy_imports_of("ottla.handlers"):
         write_txn_markers,
     )
 
-# Requests of other nodes, which share a connection and do not wait for each other. What a client
-# asked for is in order already on the node that it asked.
+# Requests of other nodes, which share a connection and do not wait for each other. A client's
+# requests are already in order on the node that received them.
 _QUORUM_KEYS: Final = frozenset({52, 53, 54, 59, 82})
 _ENVELOPE_KEYS: Final = frozenset({58})
 _SHARE_STATE_KEYS: Final = frozenset({83, 84, 85, 86, 87})
-# A gateway speaks for many consumers on one connection, which do not wait for each other.
+# A gateway represents many consumers on one connection, which do not wait for each other.
 _DELIVERY_KEYS: Final = frozenset({10_000})
-# As a produce behind a produce: the next goes behind it, or is refused as it does not follow.
+# Like a produce behind a produce: the next goes behind it, or is rejected if it does not follow.
 _IMPORT_KEYS: Final = frozenset({10_002})
 
 
@@ -136,7 +135,7 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(15, "DescribeGroups", 0, 6, describe_groups),
     ColdApi(16, "ListGroups", 0, 5, list_groups),
     ColdApi(17, "SaslHandshake", 0, 1, sasl_handshake),
-    ColdApi(18, "ApiVersions", 0, 4, api_versions),
+    ColdApi(18, "ApiVersions", 0, 5, api_versions),
     ColdApi(19, "CreateTopics", 2, 7, create_topics),
     ColdApi(20, "DeleteTopics", 1, 6, delete_topics),
     ColdApi(21, "DeleteRecords", 0, 2, delete_records),
@@ -146,7 +145,7 @@ _APIS: Final[tuple[Api, ...]] = (
     ColdApi(25, "AddOffsetsToTxn", 0, 4, add_offsets_to_txn),
     ColdApi(26, "EndTxn", 0, 5, end_txn),
     ColdApi(27, "WriteTxnMarkers", 1, 2, write_txn_markers),
-    ColdApi(28, "TxnOffsetCommit", 0, 5, txn_offset_commit),
+    ColdApi(28, "TxnOffsetCommit", 0, 6, txn_offset_commit),
     ColdApi(29, "DescribeAcls", 1, 3, describe_acls),
     ColdApi(30, "CreateAcls", 1, 3, create_acls),
     ColdApi(31, "DeleteAcls", 1, 3, delete_acls),
@@ -219,10 +218,10 @@ _APIS: Final[tuple[Api, ...]] = (
 
 API_TABLE: Final[dict[int, Api]] = {api.key: api for api in _APIS}
 
-# Clients push their metrics only to a broker that says that it does something with them.
+# Clients push their metrics only to a broker that announces these.
 TELEMETRY_KEYS: Final = frozenset({71, 72})
 
-# What other nodes need of one that starts, and does not serve clients yet. Clients get ApiVersions:
+# What other nodes need from one that starts and serves no clients yet. Clients get ApiVersions:
 # some take a connection that closes before it for a broker too old to know it.
 _EARLY_KEYS: Final = (18, 52, 53, 54, 55, 58, 59, 60, 80, 81, 82)
 EARLY_API_TABLE: Final[dict[int, Api]] = {

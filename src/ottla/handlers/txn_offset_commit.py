@@ -1,21 +1,18 @@
-"""TxnOffsetCommit (28): v0-v5.
+"""TxnOffsetCommit (28): v0-v6.
 
-Commits the offsets of a group as part of a producer's transaction: they count when that commits.
+Commits a group's offsets as part of a producer's transaction: they count once that commits.
 
 v2  the leader epoch of the last record that was read (KIP-320)
 v3  flexible; the member is fenced like one that commits by itself (KIP-447)
 v4  TRANSACTION_ABORTABLE for a partition that is not in the transaction (KIP-890)
 v5  the partition of the offsets is added to the transaction here, without AddOffsetsToTxn
+v6  topic ids for names, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319)
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
-from kio.schema.txn_offset_commit.v5.response import (
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
 
 from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
@@ -28,6 +25,12 @@ from ottla.handlers.transactional_writes import (
     validate_in_transaction,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTopic,
+)
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 from ottla.security.acls import Operation, ResourceType
@@ -35,6 +38,8 @@ from ottla.transactions.transaction import Producer
 
 _ABORTABLE_SINCE = 4
 _ADDED_HERE_SINCE = 5
+_TOPIC_IDS_SINCE = 6
+_UNKNOWN_ID = ApiError(ErrorCode.unknown_topic_id)
 
 
 async def handle(
@@ -42,14 +47,22 @@ async def handle(
 ) -> TxnOffsetCommitResponse:
     require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
-    allowed, denied = split_topics(
-        context, Operation.READ, request.topics, lambda topic: topic.name
-    )
-    refused = error_response(replace(request, topics=tuple(denied)), DENIED)
-    if not allowed and denied:
-        return refused
+    named = [_with_name(broker, topic) for topic in request.topics]
+    has_ids = context.api_version >= _TOPIC_IDS_SINCE
+    unknown = [topic for topic in named if has_ids and not topic.name]
+    known = [topic for topic in named if topic not in unknown]
+    allowed, denied = split_topics(context, Operation.READ, known, lambda topic: topic.name)
+    refused = (*_refused_topics(denied, DENIED), *_refused_topics(unknown, _UNKNOWN_ID))
+    if not allowed and refused:
+        return TxnOffsetCommitResponse(throttle_time=NO_THROTTLE, topics=refused)
     response = await _commit(broker, context, replace(request, topics=tuple(allowed)))
-    return replace(response, topics=(*response.topics, *refused.topics))
+    return replace(response, topics=(*response.topics, *refused))
+
+
+def _with_name(broker: Broker, topic: TxnOffsetCommitRequestTopic) -> TxnOffsetCommitRequestTopic:
+    if topic.topic_id is None:
+        return topic
+    return replace(topic, name=broker.image.topic_name(topic.topic_id) or "")
 
 
 async def _commit(
@@ -83,7 +96,7 @@ async def _commit(
     try:
         return await committed
     finally:
-        del committed  # It may hold an exception whose traceback has this frame.
+        del committed  # It may hold an exception whose traceback references this frame.
 
 
 async def _ask(broker: Broker, write: Write, *, added_here: bool, abortable: bool) -> Guards:
@@ -102,23 +115,29 @@ async def _ask(broker: Broker, write: Write, *, added_here: bool, abortable: boo
 
 def error_response(request: TxnOffsetCommitRequest, error: ApiError) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=_code(error)
-                    )
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
+        throttle_time=NO_THROTTLE, topics=_refused_topics(request.topics, error)
+    )
+
+
+def _refused_topics(
+    topics: Iterable[TxnOffsetCommitRequestTopic], error: ApiError
+) -> tuple[TxnOffsetCommitResponseTopic, ...]:
+    return tuple(
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                TxnOffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=_code(error)
+                )
+                for partition in topic.partitions
+            ),
+        )
+        for topic in topics
     )
 
 
 def _code(error: ApiError) -> ErrorCode:
-    """A producer that is fenced was never told so here in another way."""
+    """Here a fenced producer was never reported in any other way."""
     fenced = error.code is ErrorCode.producer_fenced
     return ErrorCode.invalid_producer_epoch if fenced else error.code
