@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (25): v0-v4.
 
-Puts the partition of `__consumer_offsets` where a group lives into a producer's transaction, before
-the offsets of the group are committed with TxnOffsetCommit.
+Adds the partition of `__consumer_offsets` for a group to a producer's transaction, before the
+group's offsets are committed with TxnOffsetCommit.
 
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible
@@ -14,6 +14,7 @@ from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.internal_topics import create_internal_topic
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.transaction_calls import call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -36,8 +37,7 @@ async def handle(
     return _response(ErrorCode.none)
 
 
-def error_response(_: AddOffsetsToTxnRequest, error: ApiError) -> AddOffsetsToTxnResponse:
-    return _response(error.code)
+error_response = refuse_with(AddOffsetsToTxnResponse)
 
 
 async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:

@@ -1,7 +1,6 @@
 """AddPartitionsToTxn (24): v0-v5.
 
-Puts partitions into a producer's transaction before it writes to them. All of them are added, or
-none.
+Adds partitions to a producer's transaction before it writes to them, all or none.
 
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible
@@ -36,7 +35,7 @@ _FENCED_SINCE = 2
 _BY_BROKER_SINCE = 4
 _ABORTABLE_SINCE = 5
 
-# A broker asks about many transactions at once, none of which may hold up the others for long.
+# A broker asks about many transactions at once, none of which may delay the others for long.
 _BROKER_WAIT_S = 0.05
 
 Codes = Mapping[TopicPartition, ErrorCode]
@@ -142,13 +141,15 @@ async def _add(
 def _refusal(
     broker: Broker, context: RequestContext, topic_partition: TopicPartition
 ) -> ErrorCode | None:
-    if context.api_version < _BY_BROKER_SINCE and not context.access.authorize(
-        Operation.WRITE, ResourceType.TOPIC, topic_partition.topic
+    is_internal = topic_partition.topic in INTERNAL_TOPICS
+    if context.api_version < _BY_BROKER_SINCE and (
+        is_internal
+        or not context.access.authorize(Operation.WRITE, ResourceType.TOPIC, topic_partition.topic)
     ):
         return DENIED.code
     if broker.image.partition(*topic_partition) is None:
         return ErrorCode.unknown_topic_or_partition
-    if topic_partition.topic in INTERNAL_TOPICS and topic_partition.topic != broker.groups.topic:
+    if is_internal and topic_partition.topic != broker.groups.topic:
         return ErrorCode.invalid_topic_exception
     return None
 

@@ -1,6 +1,6 @@
 """AddRaftVoter (80): v0-v1.
 
-Makes a node that follows the metadata log a voter of its quorum (KIP-853).
+Turns a node that follows the metadata log into a voter of its quorum (KIP-853).
 
 v1  an answer before the change is committed, on request (KIP-1186)
 """
@@ -12,8 +12,7 @@ from kio.schema.add_raft_voter.v1.response import AddRaftVoterResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -24,7 +23,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(_: AddRaftVoterRequest, error: ApiError) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message
-    )
+error_response = refuse_with(AddRaftVoterResponse)

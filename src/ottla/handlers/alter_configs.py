@@ -1,6 +1,6 @@
 """AlterConfigs (33): v0-v2.
 
-Replaces all configs of a resource: what is not named goes back to its default.
+Replaces all configs of a resource: keys not in the request return to their defaults.
 
 v2  flexible
 """
@@ -24,13 +24,13 @@ async def handle(
     refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
     resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
-    allowed = tuple(one for one, refusal in pairs if refusal is None)
+    allowed = tuple(resource for resource, refusal in pairs if refusal is None)
     response: AlterConfigsResponse = await broker.controller.call(
         replace(request, resources=allowed), caller=context.caller()
     )
     refused = (
-        error_response(replace(request, resources=(one,)), refusal).responses
-        for one, refusal in pairs
+        error_response(replace(request, resources=(resource,)), refusal).responses
+        for resource, refusal in pairs
         if refusal is not None
     )
     return replace(response, responses=(*response.responses, *chain.from_iterable(refused)))

@@ -1,6 +1,6 @@
 """AlterPartition (56): v2-v3.
 
-The leader of a partition tells the controller who is in sync.
+A partition's leader reports to the controller who is in sync.
 
 v2  topics by id
 v3  the epochs of the brokers in the in-sync set (KIP-903)
@@ -12,8 +12,7 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -22,5 +21,4 @@ def handle(
     return broker.controller.call(request)
 
 
-def error_response(_: AlterPartitionRequest, error: ApiError) -> AlterPartitionResponse:
-    return AlterPartitionResponse(throttle_time=NO_THROTTLE, error_code=error.code, topics=())
+error_response = refuse_with(AlterPartitionResponse)

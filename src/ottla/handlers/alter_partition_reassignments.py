@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (45): v0-v1.
 
-Gives partitions other replicas, or takes that back (KIP-455).
+Assigns other replicas to partitions, or cancels that (KIP-455).
 
 v1  whether the number of replicas may change
 """
@@ -12,8 +12,7 @@ from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionR
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -24,12 +23,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(
-    _: AlterPartitionReassignmentsRequest, error: ApiError
-) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        responses=(),
-    )
+error_response = refuse_with(AlterPartitionReassignmentsResponse)

@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets (91): v0.
 
-Sets where a share group without members goes on, or a new one begins. What was in flight is
-forgotten.
+Sets the offsets from which a share group without members continues, or a new one begins. Records in
+flight are forgotten.
 """
 
 from kio.schema.alter_share_group_offsets.v0.request import AlterShareGroupOffsetsRequest
@@ -16,6 +16,7 @@ from ottla.groups.share.state_coordinator import NO_OFFSET
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import set_share_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -29,7 +30,7 @@ async def handle(
 ) -> AlterShareGroupOffsetsResponse:
     group_id = request.group_id
     require(context, Operation.READ, ResourceType.GROUP, group_id)
-    denied = denied_topics(context, Operation.READ, (one.topic_name for one in request.topics))
+    denied = denied_topics(context, Operation.READ, (topic.topic_name for topic in request.topics))
     offsets: dict[TopicIdPartition, int] = {}
     for topic in request.topics:
         if topic.topic_name in denied:
@@ -52,15 +53,7 @@ async def handle(
     )
 
 
-def error_response(
-    _: AlterShareGroupOffsetsRequest, error: ApiError
-) -> AlterShareGroupOffsetsResponse:
-    return AlterShareGroupOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        responses=(),
-    )
+error_response = refuse_with(AlterShareGroupOffsetsResponse)
 
 
 def _topics(

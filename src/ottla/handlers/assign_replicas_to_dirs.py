@@ -1,6 +1,6 @@
 """AssignReplicasToDirs (73): v0.
 
-A broker with several log directories tells the controller which replicas are in which (KIP-858).
+A broker with several log directories reports to the controller where its replicas are (KIP-858).
 """
 
 from collections.abc import Awaitable
@@ -9,8 +9,7 @@ from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRe
 from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -19,7 +18,4 @@ def handle(
     return broker.controller.call(request)
 
 
-def error_response(_: AssignReplicasToDirsRequest, error: ApiError) -> AssignReplicasToDirsResponse:
-    return AssignReplicasToDirsResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, directories=()
-    )
+error_response = refuse_with(AssignReplicasToDirsResponse)

@@ -1,6 +1,6 @@
 """BeginQuorumEpoch (53): v0-v1.
 
-The leader of the metadata quorum makes itself known to a voter that does not fetch.
+The leader of the metadata quorum announces itself to a voter that does not fetch.
 
 v1  directory ids and endpoints (KIP-853)
 """
@@ -11,7 +11,7 @@ from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
 from kio.schema.begin_quorum_epoch.v1.response import BeginQuorumEpochResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -20,5 +20,4 @@ def handle(
     return broker.quorum.handle(request)
 
 
-def error_response(_: BeginQuorumEpochRequest, error: ApiError) -> BeginQuorumEpochResponse:
-    return BeginQuorumEpochResponse(error_code=error.code, topics=())
+error_response = refuse_with(BeginQuorumEpochResponse)

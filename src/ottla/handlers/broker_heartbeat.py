@@ -1,6 +1,6 @@
 """BrokerHeartbeat (63): v0-v2.
 
-A broker is alive, and says how far it has read the metadata and whether it wants to stop.
+A broker reports that it is alive, how far it has read the metadata and whether it wants to stop.
 
 v1  log directories that failed (KIP-858)
 v2  log directories that take no new replicas (ignored; the controller reads the config)
@@ -12,8 +12,7 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -22,7 +21,4 @@ def handle(
     return broker.controller.call(request)
 
 
-def error_response(_: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, should_shut_down=False
-    )
+error_response = refuse_with(BrokerHeartbeatResponse)

@@ -1,7 +1,7 @@
-"""Configs of the resource BROKER_LOGGER: the levels of this process's loggers (KIP-412).
+"""Configs of the resource BROKER_LOGGER: the log levels of this process (KIP-412).
 
-They hold until the process ends. `root` is the logger `ottla`, above all others. The audit log
-is not among them: whoever may alter configs could silence it.
+They apply until the process ends. `root` is the logger `ottla`, the parent of all others. The audit
+log is excluded: anyone who may alter configs could silence it.
 """
 
 import logging
@@ -12,7 +12,7 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResul
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
-from ottla.controller.configs import Operation
+from ottla.controller.configs import AlterOperation
 from ottla.protocol.errors import ApiError, ErrorCode
 
 BROKER_LOGGER_RESOURCE: Final = i8(8)
@@ -50,7 +50,7 @@ def describe_loggers(
 
 
 def alter_loggers(node_id: int, resource: AlterConfigsResource, *, validate_only: bool) -> None:
-    """All or nothing. ApiError."""
+    """All or nothing; raises ApiError."""
     _validate_own(node_id, resource.resource_name)
     changes = _changes(resource.configs)
     if not validate_only:
@@ -63,14 +63,14 @@ def _changes(configs: Iterable[AlterableConfig]) -> list[tuple[logging.Logger, i
     changes = []
     for config in configs:
         operation: int = config.config_operation
-        if operation not in (Operation.SET, Operation.DELETE):
+        if operation not in (AlterOperation.SET, AlterOperation.DELETE):
             raise ApiError(ErrorCode.invalid_request, "the level of a logger is set or deleted")
         logger = loggers.get(config.name)
         if logger is None:
             raise ApiError(ErrorCode.invalid_config, f"there is no logger {config.name!r}")
-        if operation == Operation.DELETE and config.name == _ROOT:
+        if operation == AlterOperation.DELETE and config.name == _ROOT:
             raise ApiError(ErrorCode.invalid_request, "the level of root cannot be deleted")
-        if operation == Operation.DELETE:
+        if operation == AlterOperation.DELETE:
             changes.append((logger, logging.NOTSET))
         elif config.value in _LEVELS:
             changes.append((logger, _LEVELS[config.value]))

@@ -1,6 +1,6 @@
 """BrokerRegistration (62): v0-v4.
 
-A broker joins the cluster, and gets the epoch that it says with everything it asks later.
+A broker joins the cluster, and gets the epoch that it sends with all later requests.
 
 v2  log directories
 v3  the epoch before a clean shutdown (KIP-966)
@@ -13,8 +13,7 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -23,5 +22,4 @@ def handle(
     return broker.controller.call(request)
 
 
-def error_response(_: BrokerRegistrationRequest, error: ApiError) -> BrokerRegistrationResponse:
-    return BrokerRegistrationResponse(throttle_time=NO_THROTTLE, error_code=error.code)
+error_response = refuse_with(BrokerRegistrationResponse)

@@ -1,6 +1,7 @@
 """ConsumerGroupHeartbeat (68): v0-v1.
 
-A member of a consumer group joins, says what it wants and has, and learns what to take (KIP-848).
+A member of a consumer group joins, sends its subscription and partitions, and gets its assignment
+(KIP-848).
 
 v1  subscription by a regular expression; the member chooses its id (KIP-1082)
 """
@@ -9,13 +10,11 @@ from collections.abc import Awaitable
 
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
-from kio.static.primitive import i32
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -33,13 +32,4 @@ def handle(
     )
 
 
-def error_response(
-    _: ConsumerGroupHeartbeatRequest, error: ApiError
-) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        member_epoch=i32(0),
-        heartbeat_interval=milliseconds(0),
-    )
+error_response = refuse_with(ConsumerGroupHeartbeatResponse)

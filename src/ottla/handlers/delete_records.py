@@ -1,7 +1,7 @@
 """DeleteRecords (21): v0-v2.
 
-Moves the start of a log forward; -1 stands for the high watermark. Answered when the logs of all
-replicas that are alive start there.
+Advances the start of a log; -1 stands for the high watermark. Answered once the logs of all live
+replicas start there.
 
 v2  flexible
 """
@@ -39,7 +39,7 @@ _INTERNAL_TOPIC = (
 async def handle(
     broker: Broker, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse:
-    """Segments are removed from the disk, so that is done in a thread."""
+    """Runs in a thread, because it removes segments from disk."""
     denied = denied_topics(context, Operation.DELETE, (topic.name for topic in request.topics))
     asked_partitions = list(_asked_partitions(request))
     outcomes = await broker.loop.run_in_executor(
@@ -80,6 +80,9 @@ def _delete(
         partition = broker.replicas.find(topic, asked.partition_index)
         if partition.is_internal:
             raise ApiError(*_INTERNAL_TOPIC)
+        config = partition.log.config
+        if config.compact and not config.delete:
+            raise ApiError(ErrorCode.policy_violation, f"{topic} is compacted only")
         _delete_before(partition.log, asked.offset)
     except ApiError as error:
         return error.code
@@ -120,7 +123,7 @@ async def _result(
 def _response(
     request: DeleteRecordsRequest, results: Iterable[DeleteRecordsPartitionResult]
 ) -> DeleteRecordsResponse:
-    """`results` are in the order of the request."""
+    """`results` are in request order."""
     rest = iter(results)
     return DeleteRecordsResponse(
         throttle_time=NO_THROTTLE,

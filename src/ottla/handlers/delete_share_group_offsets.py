@@ -1,6 +1,6 @@
 """DeleteShareGroupOffsets (92): v0.
 
-Forgets how far a share group without members has come in some topics.
+Deletes the progress of a share group without members in some topics.
 """
 
 from kio.schema.delete_share_group_offsets.v0.request import DeleteShareGroupOffsetsRequest
@@ -13,8 +13,9 @@ from kio.schema.types import TopicName
 from ottla.groups.partitions import by_topic
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import find_share_group, remove_share_offsets
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
@@ -23,7 +24,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
     require(context, Operation.DELETE, ResourceType.GROUP, request.group_id)
-    denied = denied_topics(context, Operation.READ, (one.topic_name for one in request.topics))
+    denied = denied_topics(context, Operation.READ, (topic.topic_name for topic in request.topics))
     group = find_share_group(broker, request.group_id)
     group.validate_delete()
     known = by_topic(group.initialized)
@@ -57,15 +58,7 @@ def _denied(name: TopicName) -> DeleteShareGroupOffsetsResponseTopic:
     )
 
 
-def error_response(
-    _: DeleteShareGroupOffsetsRequest, error: ApiError
-) -> DeleteShareGroupOffsetsResponse:
-    return DeleteShareGroupOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        responses=(),
-    )
+error_response = refuse_with(DeleteShareGroupOffsetsResponse)
 
 
 def _topic(

@@ -1,8 +1,8 @@
 """DeliveryAcknowledge (10000): v0, an API of Ottla's own.
 
-What became of deliveries of share groups, from whoever knows of them: a gateway speaks for its
-consumers, also of deliveries that another gateway made. Each partition is asked of its leader. An
-error of a partition leaves open what was done of its deliveries; to say the same again is safe.
+Reports the outcome of share group deliveries, from anyone who knows it: a gateway speaks for its
+consumers, also for deliveries made by another gateway. Each partition is handled by its leader. If
+a partition has an error, it is open what happened to its deliveries; repeating the request is safe.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ async def _group(broker: Broker, context: RequestContext, group: AcknowledgedGro
 async def _topic(
     broker: Broker, context: RequestContext, group_id: GroupId, topic: AcknowledgedTopic
 ) -> TopicResult:
-    async def one(asked: AcknowledgedPartition) -> PartitionResult:
+    async def acknowledge(asked: AcknowledgedPartition) -> PartitionResult:
         topic_partition = TopicIdPartition(topic.topic_id or NO_TOPIC, asked.partition_index)
         try:
             require(context, Operation.READ, ResourceType.GROUP, group_id)
@@ -78,7 +78,7 @@ async def _topic(
         except ApiError as error:
             return _failed(asked, error)
 
-    partitions = await asyncio.gather(*map(one, topic.partitions))
+    partitions = await asyncio.gather(*map(acknowledge, topic.partitions))
     return TopicResult(topic_id=topic.topic_id, partitions=tuple(partitions))
 
 

@@ -1,6 +1,6 @@
 """DescribeAcls (29): v1-v3.
 
-The access control entries that a filter chooses, by resource.
+Lists the access control entries that match a filter, by resource.
 
 v1  prefixes, and filters by what a name falls under (KIP-290)
 v2  flexible
@@ -18,6 +18,7 @@ from kio.static.primitive import i8
 from ottla.controller.acls import acl_filter
 from ottla.handlers.authorization import require_authorizer, require_cluster
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import AclBinding, Operation
@@ -61,7 +62,4 @@ def _description(acl: AclBinding) -> AclDescription:
     )
 
 
-def error_response(_: DescribeAclsRequest, error: ApiError) -> DescribeAclsResponse:
-    return DescribeAclsResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message, resources=()
-    )
+error_response = refuse_with(DescribeAclsResponse)

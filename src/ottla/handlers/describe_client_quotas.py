@@ -1,7 +1,7 @@
 """DescribeClientQuotas (48): v0-v1.
 
-The quotas of the entities that a filter matches (KIP-546). Without `strict`, entities that have
-more types than the filter names match as well.
+Lists the quotas of the entities that match a filter (KIP-546). Without `strict`, entities with more
+types than the filter names match as well.
 
 v1  flexible
 """
@@ -19,6 +19,7 @@ from kio.static.primitive import f64
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -83,10 +84,4 @@ def _entry(entity: Entity, bounds: dict[str, float]) -> EntryData:
     )
 
 
-def error_response(_: DescribeClientQuotasRequest, error: ApiError) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        entries=None,
-    )
+error_response = refuse_with(DescribeClientQuotasResponse)

@@ -11,6 +11,7 @@ from kio.schema.types import BrokerId
 from ottla.handlers.authorization import cluster_operations
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -40,13 +41,13 @@ def handle(
         controller_id=BrokerId(broker.node_id),
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=one.broker.broker_id,
-                host=one.host,
-                port=one.port,
-                rack=one.broker.rack,
-                is_fenced=one.broker.fenced,
+                broker_id=node.broker.broker_id,
+                host=node.host,
+                port=node.port,
+                rack=node.broker.rack,
+                is_fenced=node.broker.fenced,
             )
-            for one in known
+            for node in known
         ),
         cluster_authorized_operations=cluster_operations(
             context, asked=request.include_cluster_authorized_operations
@@ -54,12 +55,4 @@ def handle(
     )
 
 
-def error_response(request: DescribeClusterRequest, error: ApiError) -> DescribeClusterResponse:
-    return DescribeClusterResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        endpoint_type=request.endpoint_type,
-        cluster_id="",
-        brokers=(),
-    )
+error_response = refuse_with(DescribeClusterResponse, echo=("endpoint_type",))

@@ -1,7 +1,7 @@
 """DescribeDelegationToken (41): v1-v3.
 
-Lists tokens, with what they log in with: those that the client owns, asked for or may renew, and
-others with DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
+Lists tokens, with their credentials: those that the client owns, requested or may renew, and others
+with DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
 
 v2  flexible
 v3  who asked for a token (KIP-373)
@@ -20,6 +20,7 @@ from kio.static.primitive import i64
 from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.delegation_tokens import require_login
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -84,7 +85,4 @@ def _response(
     )
 
 
-def error_response(
-    _: DescribeDelegationTokenRequest, error: ApiError
-) -> DescribeDelegationTokenResponse:
-    return _response(error.code, (), None)
+error_response = refuse_with(DescribeDelegationTokenResponse)

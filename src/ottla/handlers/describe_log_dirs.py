@@ -1,6 +1,6 @@
 """DescribeLogDirs (35): v1-v5.
 
-What lies in each log directory; no topics means all of them.
+The content of each log directory; no topics means all of them.
 
 v2  flexible
 v3  an error for the whole request
@@ -21,7 +21,8 @@ from kio.static.primitive import i32, i64
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_log_dirs import (
     WHOLE_LOG,
     DamagedOffsets,
@@ -51,15 +52,14 @@ def handle(
         error_code=ErrorCode.none,
         results=tuple(_directory(directory, wanted) for directory in broker.logs.directories()),
         damage=tuple(
-            one
-            for one in _damage(broker.logs)
-            if wanted is None or TopicPartition(one.topic, one.partition_index) in wanted
+            stretch
+            for stretch in _damage(broker.logs)
+            if wanted is None or TopicPartition(stretch.topic, stretch.partition_index) in wanted
         ),
     )
 
 
-def error_response(_: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
-    return DescribeLogDirsResponse(throttle_time=NO_THROTTLE, error_code=error.code, results=())
+error_response = refuse_with(DescribeLogDirsResponse)
 
 
 def _directory(
@@ -116,14 +116,14 @@ def _topics(
     replicas: Iterable[tuple[TopicPartition, DescribeLogDirsPartition]],
 ) -> Iterable[DescribeLogDirsTopic]:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for topic_partition, replica in sorted(replicas, key=lambda one: one[0]):
+    for topic_partition, replica in sorted(replicas, key=lambda pair: pair[0]):
         by_topic.setdefault(topic_partition.topic, []).append(replica)
     for name, partitions in by_topic.items():
         yield DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
 
 
 def _partition(log: PartitionLog, source: PartitionLog | None) -> DescribeLogDirsPartition:
-    """One that moves here has its lag behind the log that it is copied from."""
+    """A moving replica has its lag behind the log that it is copied from."""
     ahead = log.high_watermark if source is None else source.log_end_offset
     return DescribeLogDirsPartition(
         partition_index=i32(log.topic_partition.partition),

@@ -1,6 +1,6 @@
 """DescribeQuorum (55): v0-v2.
 
-Who leads the metadata quorum, who votes, who observes, and how far each of them is.
+The leader, the voters and the observers of the metadata quorum, and their log ends.
 
 v1  times of the last fetch (KIP-836)
 v2  directory ids and addresses (KIP-853)
@@ -13,7 +13,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -24,7 +24,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(_: DescribeQuorumRequest, error: ApiError) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(
-        error_code=error.code, error_message=error.message, topics=(), nodes=()
-    )
+error_response = refuse_with(DescribeQuorumResponse)

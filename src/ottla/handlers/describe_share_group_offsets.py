@@ -1,7 +1,7 @@
 """DescribeShareGroupOffsets (90): v0-v1.
 
-How far share groups have come: the offset up to which all records are done, and how many are left.
-A partition without an error has a message if dead letters of the group wait there.
+The progress of share groups: the offset up to which all records are done, and how many are left. A
+partition without an error has a message if dead letters of the group wait there.
 
 A topic that does not exist has no offsets, which is no error.
 
@@ -65,7 +65,7 @@ def _failed(group_id: GroupId, error: ApiError) -> DescribeShareGroupOffsetsResp
 async def _group(
     broker: Broker, context: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    """A group that does not exist has come nowhere; who lets it begin elsewhere asks first."""
+    """An unknown group has no progress; callers that set its start ask before it exists."""
     try:
         require(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         group = find_share_group(broker, asked.group_id)
@@ -74,10 +74,10 @@ async def _group(
             return _failed(asked.group_id, error)
         group = ShareGroup(asked.group_id)
     allowed, denied = split_topics(
-        context, Operation.DESCRIBE, list(_wanted(broker, group, asked)), lambda one: one[0]
+        context, Operation.DESCRIBE, list(_wanted(broker, group, asked)), lambda topic: topic[0]
     )
     topics = await asyncio.gather(*(_topic(broker, group, name, found) for name, found in allowed))
-    refused = () if asked.topics is None else (_denied(*one) for one in denied)
+    refused = () if asked.topics is None else (_denied(*topic) for topic in denied)
     return DescribeShareGroupOffsetsResponseGroup(
         group_id=asked.group_id, topics=(*topics, *refused), error_code=ErrorCode.none
     )
@@ -109,7 +109,7 @@ async def _topic(
 ) -> DescribeShareGroupOffsetsResponseTopic:
     topic_id = broker.image.topic_id(name)
 
-    async def one(index: int) -> DescribeShareGroupOffsetsResponsePartition:
+    async def describe(index: int) -> DescribeShareGroupOffsetsResponsePartition:
         topic_partition = None if topic_id is None else TopicIdPartition(topic_id, index)
         if topic_partition is None or topic_partition not in group.initialized:
             return _partition(index)
@@ -121,7 +121,7 @@ async def _topic(
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=TopicName(name),
         topic_id=topic_id,
-        partitions=tuple(await asyncio.gather(*map(one, partitions))),
+        partitions=tuple(await asyncio.gather(*map(describe, partitions))),
     )
 
 
@@ -141,7 +141,7 @@ async def _read(
 
 
 async def _lag(broker: Broker, partition: TopicPartition, state: ShareState) -> int:
-    """Not known while the partition has no leader that can be asked."""
+    """Unknown while the partition has no leader to ask."""
     if state.start_offset == NO_OFFSET:
         return _UNKNOWN_LAG
     try:
@@ -153,7 +153,7 @@ async def _lag(broker: Broker, partition: TopicPartition, state: ShareState) -> 
 
 
 async def _ends(broker: Broker, partition: TopicPartition, start_offset: int) -> tuple[int, int]:
-    """From where to where there are records for the group, as far as this broker knows."""
+    """The range with records for the group, as far as this broker knows."""
     try:
         log = broker.replicas.find(*partition).log
     except ApiError:

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (50): v0.
 
-Which users there are, and with what mechanisms they may log in (KIP-554). Nothing of a password.
+The users and their login mechanisms (KIP-554). Reveals nothing about passwords.
 """
 
 from collections import Counter
@@ -17,7 +17,8 @@ from kio.static.primitive import i8, i32
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
@@ -30,7 +31,7 @@ def handle(
     for (user, mechanism), credential in sorted(broker.image.scram_credentials.items()):
         info = CredentialInfo(mechanism=i8(mechanism), iterations=i32(credential.iterations))
         known.setdefault(user, []).append(info)
-    asked = Counter(one.name for one in request.users or ()) or Counter(known.keys())
+    asked = Counter(user.name for user in request.users or ()) or Counter(known.keys())
     return DescribeUserScramCredentialsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -55,9 +56,4 @@ def _result(
     )
 
 
-def error_response(
-    _: DescribeUserScramCredentialsRequest, error: ApiError
-) -> DescribeUserScramCredentialsResponse:
-    return DescribeUserScramCredentialsResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message, results=()
-    )
+error_response = refuse_with(DescribeUserScramCredentialsResponse)

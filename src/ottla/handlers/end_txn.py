@@ -1,6 +1,6 @@
 """EndTxn (26): v0-v5.
 
-Commits or aborts a transaction. Answered when that is decided for good; the markers follow.
+Commits or aborts a transaction. Answered once the decision is durable; the markers follow.
 
 v2  PRODUCER_FENCED (KIP-588)
 v3  flexible
@@ -13,6 +13,7 @@ from kio.schema.end_txn.v5.response import EndTxnResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.transaction_calls import call_once, fenced_code
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
@@ -42,5 +43,4 @@ async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest
         return EndTxnResponse(throttle_time=NO_THROTTLE, error_code=code)
 
 
-def error_response(_: EndTxnRequest, error: ApiError) -> EndTxnResponse:
-    return EndTxnResponse(throttle_time=NO_THROTTLE, error_code=error.code)
+error_response = refuse_with(EndTxnResponse)

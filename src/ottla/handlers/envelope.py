@@ -1,11 +1,11 @@
 """Envelope (58): v0.
 
-A node of the cluster passes a request on to the controller, which is this node or NOT_CONTROLLER is
-the answer. The response says how far the controller's image is, for the node that passed it on.
+A node forwards a request to the controller, which is this node; otherwise it gets NOT_CONTROLLER.
+The response has the controller's metadata offset, for the forwarding node.
 
-What a client asked for comes with its principal and address (KIP-590), and is authorized here in
-their name, by the handler of its API, whatever the other node thought. A request without a
-principal is that node's own. Who may not act as a node is refused before this is called.
+A client's request comes with the client's principal and address (KIP-590), and its handler
+authorizes it here in their name, whatever the forwarding node decided. A request without a
+principal is that node's own. Senders that may not act as a node are rejected before this is called.
 """
 
 from inspect import isawaitable
@@ -17,6 +17,7 @@ from ottla.controller.mutations import Caller
 from ottla.controller.operations import FORWARDED_KEYS, INTERNAL_KEYS
 from ottla.handlers.api import ColdApi
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
@@ -60,7 +61,7 @@ async def _handle_for(
     api: ColdApi,
     request: Any,
 ) -> Any:
-    """What the client is answered. ApiError NOT_CONTROLLER while nobody's rights are known."""
+    """The client's response. ApiError NOT_CONTROLLER while permissions are unknown."""
     if header.api_key in INTERNAL_KEYS:
         raise ApiError(ErrorCode.invalid_request, f"{api.name} is not for clients")
     authorizer, access = broker.authorizer, UNLIMITED
@@ -95,5 +96,4 @@ def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:
     return header, api, request
 
 
-def error_response(_: EnvelopeRequest, error: ApiError) -> EnvelopeResponse:
-    return EnvelopeResponse(response_data=None, error_code=error.code)
+error_response = refuse_with(EnvelopeResponse)

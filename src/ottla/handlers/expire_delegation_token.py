@@ -10,11 +10,9 @@ from collections.abc import Awaitable
 from kio.schema.expire_delegation_token.v2.request import ExpireDelegationTokenRequest
 from kio.schema.expire_delegation_token.v2.response import ExpireDelegationTokenResponse
 
-from ottla.controller.tokens import NO_TIME_MS, timestamp
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.delegation_tokens import require_login
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -24,9 +22,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(
-    _: ExpireDelegationTokenRequest, error: ApiError
-) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(
-        error_code=error.code, expiry_timestamp=timestamp(NO_TIME_MS), throttle_time=NO_THROTTLE
-    )
+error_response = refuse_with(ExpireDelegationTokenResponse)

@@ -1,8 +1,8 @@
 """Fetch (1): v4-v18.
 
-Whole batches from the one that holds the asked offset on, up to the high watermark, or to the last
-stable offset for `read_committed`. Waits up to `max_wait_ms` for `min_bytes`. A replica id makes it
-the fetch of a follower, which `follower_fetch` serves.
+Whole batches from the one that contains the requested offset, up to the high watermark, or to the
+last stable offset for `read_committed`. Waits up to `max_wait_ms` for `min_bytes`. A replica id
+makes it a follower's fetch, which `follower_fetch` serves.
 
 v5   log start offset
 v7   incremental fetch sessions (KIP-227)
@@ -54,7 +54,7 @@ from ottla.storage.reading import LogSlice
 FETCH_KEY: Final = 1
 READ_COMMITTED = 1
 
-# Members of enums are slow to look up.
+# Enum members are slow to look up.
 _READ: Final = Operation.READ
 _TOPIC: Final = ResourceType.TOPIC
 
@@ -118,9 +118,9 @@ def handle_fetch(
 def _only_readable(
     broker: Broker, session: Session, wanted: Sequence[WantedPartition], find: FindPartition
 ) -> FindPartition:
-    """What may not be read is not found. This is decided now, for the rest may run in a thread."""
+    """Unreadable topics are not found. This is decided now, since the rest may run in a thread."""
     access = access_of(broker, session)
-    topics = {one.topic for one in wanted}
+    topics = {partition.topic for partition in wanted}
     if access.version == broker.image.acls.version and topics <= access.readable:
         return find
     denied = set()
@@ -169,9 +169,9 @@ def _terms(
 def _with_leaders(
     broker: Broker, session: Session, fetched: list[Fetched]
 ) -> tuple[Iterator[tuple[str | UUID, PartitionData]], list[NodeEndpoint]]:
-    """What was fetched by topic; where another broker leads, that one is named (KIP-951).
+    """The fetched data by topic; names the leader where that is another broker (KIP-951).
 
-    Counts it as well.
+    Also counts it.
     """
     leaders: dict[int, Leader] = {}
     for index, (wanted, data) in enumerate(fetched):
@@ -191,7 +191,7 @@ def _with_leaders(
 
 
 def _changes(session: FetchSession, fetched: list[Fetched]) -> list[Fetched]:
-    """What a session has to be told: all in the first answer, later only what is new."""
+    """What a session must be told: everything in the first response, later only what is new."""
     first = session.epoch == INITIAL_EPOCH
     changes = [item for item in fetched if first or _is_news(*item)]
     for wanted, data in changes:
@@ -213,5 +213,5 @@ def _is_news(wanted: WantedPartition, data: PartitionData) -> bool:
 
 
 def _send(reply: Reply, parts: list[bytes | RecordsSlice]) -> None:
-    # The records are the log slices that were read, which a session can send.
+    # The records are log slices, which a session can send.
     reply.send(cast("list[Part]", parts))

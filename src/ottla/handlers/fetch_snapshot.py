@@ -11,13 +11,11 @@ from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(broker: Broker, _: RequestContext, request: FetchSnapshotRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 
-def error_response(_: FetchSnapshotRequest, error: ApiError) -> FetchSnapshotResponse:
-    return FetchSnapshotResponse(throttle_time=NO_THROTTLE, error_code=error.code, topics=())
+error_response = refuse_with(FetchSnapshotResponse)

@@ -1,7 +1,7 @@
 """GetTelemetrySubscriptions (71): v0.
 
-Gives a client an id, and says which metrics it is to push, and how often (KIP-714). No metrics are
-asked for where no subscription matches the client.
+Assigns an id to a client, and tells which metrics it should push, and how often (KIP-714): none if
+no subscription matches the client.
 """
 
 from kio.schema.get_telemetry_subscriptions.v0.request import GetTelemetrySubscriptionsRequest
@@ -10,13 +10,14 @@ from kio.static.primitive import i8, i32
 
 from ottla.controller.client_metrics import ClientDescription
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.records.compression import Compression
 
-# What is left out is always accepted: none at all.
+# The one omitted, no compression, is always accepted.
 _COMPRESSION_TYPES = tuple(
-    i8(one) for one in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
+    i8(codec) for codec in (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 )
 
 
@@ -52,15 +53,4 @@ def description(context: RequestContext, instance_id: str) -> ClientDescription:
     )
 
 
-def error_response(
-    _: GetTelemetrySubscriptionsRequest, error: ApiError
-) -> GetTelemetrySubscriptionsResponse:
-    return GetTelemetrySubscriptionsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        client_instance_id=None,
-        subscription_id=i32(0),
-        push_interval=milliseconds(0),
-        telemetry_max_bytes=i32(0),
-        delta_temporality=False,
-    )
+error_response = refuse_with(GetTelemetrySubscriptionsResponse)

@@ -1,4 +1,4 @@
-"""How the handlers of group APIs call the coordinator of a group."""
+"""How group API handlers call a group's coordinator."""
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ Operation = Callable[[GroupMachine, int], Result[R]]
 
 
 def caller_of(context: RequestContext) -> Caller:
-    """Who asks, as Kafka shows it when a group is described."""
+    """The sender, as Kafka shows it when a group is described."""
     access = context.access
     return Caller(
         context.api_version,
@@ -29,12 +29,12 @@ def caller_of(context: RequestContext) -> Caller:
 
 
 def submit(broker: Broker, group_id: str, operation: Operation[R]) -> "Future[R]":
-    """ApiError unless the coordinator of the group is here."""
+    """ApiError unless the group's coordinator is here."""
     return broker.groups.find(group_id).submit(operation)
 
 
 def call(broker: Broker, group_id: str, operation: Operation[R]) -> R | Awaitable[R]:
-    """The answer, at once where nothing has to be waited for."""
+    """The response, at once if there is nothing to wait for."""
     return broker.groups.find(group_id).call(operation)
 
 
@@ -43,15 +43,15 @@ async def call_each(
     begin: "Callable[[T], Future[R]]",
     on_error: Callable[[T, ApiError], R],
 ) -> list[R]:
-    """One answer for each item, in this order; the refusal of one does not touch the others."""
+    """One response per item, in order; the refusal of one does not affect the others."""
     begun = [_begin(item, begin) for item in items]
     answers = []
-    for item, one in zip(items, begun, strict=True):
-        if isinstance(one, ApiError):
-            answers.append(on_error(item, one))
+    for item, answering in zip(items, begun, strict=True):
+        if isinstance(answering, ApiError):
+            answers.append(on_error(item, answering))
             continue
         try:
-            answers.append(await one)
+            answers.append(await answering)
         except ApiError as error:
             answers.append(on_error(item, error.with_traceback(None)))
     return answers

@@ -1,7 +1,7 @@
 """Heartbeat (12): v0-v4.
 
 Keeps a member of a classic group alive. A coordinator that is still loading does not know its
-members yet and says yes, as Kafka does: some clients give up at any error that they do not expect.
+members yet and succeeds, as in Kafka: some clients give up on any unexpected error.
 
 v1  throttle time in the response
 v3  group instance id (KIP-345)
@@ -16,6 +16,7 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -35,5 +36,4 @@ def handle(
         return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
 
 
-def error_response(_: HeartbeatRequest, error: ApiError) -> HeartbeatResponse:
-    return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error.code)
+error_response = refuse_with(HeartbeatResponse)

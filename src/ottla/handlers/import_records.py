@@ -1,9 +1,9 @@
 """ImportRecords (10002): v0, an API of Ottla's own.
 
-Appends record batches with the offsets that they have, as a follower does, to partitions of a topic
-whose `record.import` is open. Answered when every in-sync replica has them. An empty log begins
-where the request says; a log that does not end where the request says is left as it is. Needs ALTER
-of the cluster. docs/internals/imports.md has the reasons.
+Appends record batches with their original offsets, as a follower does, to partitions of a topic
+with an open `record.import`. Answered once every in-sync replica has them. An empty log begins
+where the request says; a log that does not end where the request says is left unchanged. Needs
+ALTER on the cluster. docs/internals/imports.md has the reasons.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ def error_response(request: ImportRecordsRequest, error: ApiError) -> ImportReco
 
 
 async def _topic(broker: Broker, topic: ImportedTopic, timeout_s: float) -> TopicResult:
-    async def one(asked: ImportedPartition) -> PartitionResult:
+    async def import_partition(asked: ImportedPartition) -> PartitionResult:
         partition: Partition | None = None
         error: ApiError | None = None
         try:
@@ -70,7 +70,7 @@ async def _topic(broker: Broker, topic: ImportedTopic, timeout_s: float) -> Topi
             error = ApiError(ErrorCode.request_timed_out, "the in-sync replicas are slow")
         return _result(asked, error, partition)
 
-    partitions = await asyncio.gather(*map(one, topic.partitions))
+    partitions = await asyncio.gather(*map(import_partition, topic.partitions))
     return TopicResult(topic_id=topic.topic_id, partitions=tuple(partitions))
 
 
@@ -85,7 +85,7 @@ async def _import(broker: Broker, partition: Partition, asked: ImportedPartition
     leader = partition.leader
     assert leader is not None, "whoever found it has looked"
     leader.validate_in_sync_replicas()
-    records = bytearray(asked.records)  # A copy, for the leader's epoch is written into it.
+    records = bytearray(asked.records)  # A copy, because the leader epoch is written into it.
     try:
         appended = leader.append_imported(memoryview(records), asked.next_offset)
     except ApiError as refusal:
@@ -96,7 +96,7 @@ async def _import(broker: Broker, partition: Partition, asked: ImportedPartition
 
 
 async def _begin_at(broker: Broker, partition: Partition, offset: int) -> None:
-    """Answered when the replicas begin there, too; whoever asked may give up before."""
+    """Returns once the replicas begin there, too; the caller may give up earlier."""
     error = await asyncio.shield(_start_anew(broker, partition, offset))
     if error is not None:
         raise ApiError(ErrorCode.kafka_storage_error, str(error))
@@ -106,12 +106,12 @@ async def _begin_at(broker: Broker, partition: Partition, offset: int) -> None:
     followed, waiter = _outcome(broker)
     leader.on_deleted(offset, waiter)
     await _settled(followed)
-    if not partition.is_leader:  # Not any more, since that was decided.
+    if not partition.is_leader:  # No longer, since that was decided.
         raise ApiError(ErrorCode.not_leader_or_follower)
 
 
 async def _start_anew(broker: Broker, partition: Partition, offset: int) -> StorageError | None:
-    """In a thread; meanwhile no role changes."""
+    """Runs in a thread; meanwhile no role changes."""
     partition.is_being_truncated = True
     try:
         offsets = {partition.log.topic_partition: offset}
@@ -126,7 +126,7 @@ async def _start_anew(broker: Broker, partition: Partition, offset: int) -> Stor
 
 
 async def _all_committed(broker: Broker, leader: PartitionLeader) -> None:
-    """An importer takes the end that it hears of for done, whoever has written up to there."""
+    """An importer considers the end that it is told done, whoever wrote up to there."""
     log = leader.partition.log
     while log.high_watermark < log.log_end_offset:
         await _committed(broker, leader, log.log_end_offset - 1)

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs (44): v0-v1.
 
-Sets, deletes, appends to and subtracts from configs (KIP-339). Levels of loggers are set here, in
-the process that is asked (KIP-412); everything else by the controller.
+Sets, deletes, appends to and subtracts from configs (KIP-339). Log levels are set here, in the
+process that is asked (KIP-412); everything else by the controller.
 
 v1  flexible
 """
@@ -32,17 +32,19 @@ async def handle(
     refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
     resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
-    own = [one for one, refusal in pairs if refusal is None and _is_logger(one)]
-    allowed = tuple(one for one, refusal in pairs if refusal is None and not _is_logger(one))
+    own = [resource for resource, refusal in pairs if refusal is None and _is_logger(resource)]
+    allowed = tuple(
+        resource for resource, refusal in pairs if refusal is None and not _is_logger(resource)
+    )
     response = IncrementalAlterConfigsResponse(throttle_time=NO_THROTTLE, responses=())
     if allowed:
         response = await broker.controller.call(
             replace(request, resources=allowed), caller=context.caller()
         )
-    altered = (_alter_loggers(broker, request, one) for one in own)
+    altered = (_alter_loggers(broker, request, resource) for resource in own)
     refused = (
-        error_response(replace(request, resources=(one,)), refusal).responses
-        for one, refusal in pairs
+        error_response(replace(request, resources=(resource,)), refusal).responses
+        for resource, refusal in pairs
         if refusal is not None
     )
     others = chain(chain.from_iterable(altered), chain.from_iterable(refused))

@@ -1,7 +1,7 @@
-"""The topics that coordinators keep their state in, made when they are first needed.
+"""Creates the topics of the coordinators' state, on demand.
 
-`min.insync.replicas` is what the replication factor that they should have allows for. As long as
-there are fewer replicas, as on a single broker, so many have to be in sync.
+`min.insync.replicas` is what the intended replication factor allows. As long as there are fewer
+replicas, as on a single broker, all of them must be in sync.
 """
 
 from kio.schema.create_topics.v7.request import (
@@ -33,6 +33,7 @@ from ottla.protocol.topics import (
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
+from ottla.storage.config import SEGMENT_BYTES_MIN
 from ottla.transactions.config import (
     TRANSACTION_STATE_LOG_MIN_ISR,
     TRANSACTION_STATE_LOG_NUM_PARTITIONS,
@@ -41,12 +42,12 @@ from ottla.transactions.config import (
 )
 
 _CREATION_TIMEOUT_MS = 30_000
-_OFFSETS_MIN_ISR = 2  # Kafka has no key for it; one replica may always be away, if there are two.
+_OFFSETS_MIN_ISR = 2  # Kafka has no key for it; one of two or more replicas may always be away.
 _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 
 async def create_internal_topic(broker: Broker, topic: str) -> None:
-    """Returns when it is there. ApiError COORDINATOR_NOT_AVAILABLE if it cannot be made now."""
+    """Returns once it exists. ApiError COORDINATOR_NOT_AVAILABLE if it cannot be created now."""
     live_count = max(len(open_candidates(broker.image)), 1)
     response = await broker.controller.call(
         CreateTopicsRequest(
@@ -71,7 +72,7 @@ def _offsets_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
         min(factor, live_count),
         {
             "cleanup.policy": "compact",
-            "segment.bytes": values[OFFSETS_TOPIC_SEGMENT_BYTES],
+            "segment.bytes": max(values[OFFSETS_TOPIC_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
             "min.insync.replicas": min(_OFFSETS_MIN_ISR, max(factor - 1, 1)),
         },
     )
@@ -85,14 +86,15 @@ def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic
         min(factor, live_count),
         {
             "cleanup.policy": "compact",
-            "segment.bytes": values[TRANSACTION_STATE_LOG_SEGMENT_BYTES],
+            "segment.bytes": max(values[TRANSACTION_STATE_LOG_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
+            "unclean.leader.election.enable": "false",  # Whatever holds for others.
             "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], factor),
         },
     )
 
 
 def _share_state_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    """It is cut off where it is no longer needed, not compacted: see `state_records`."""
+    """It is pruned where it is no longer needed, not compacted: see `state_records`."""
     factor = values[STATE_TOPIC_REPLICATION_FACTOR]
     return _topic(
         SHARE_GROUP_STATE_TOPIC,
@@ -102,7 +104,7 @@ def _share_state_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
             "cleanup.policy": "delete",
             "retention.ms": -1,
             "retention.bytes": -1,
-            "segment.bytes": values[STATE_TOPIC_SEGMENT_BYTES],
+            "segment.bytes": max(values[STATE_TOPIC_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
             "min.insync.replicas": min(values[STATE_TOPIC_MIN_ISR], factor),
         },
     )

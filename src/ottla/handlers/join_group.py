@@ -1,6 +1,6 @@
 """JoinGroup (11): v0-v9.
 
-A member joins a classic group or comes back to it; the answer waits for the other members.
+A member joins or rejoins a classic group; the response waits for the other members.
 
 v1  a rebalance timeout of its own
 v4  a new member is told its id first and joins with it (KIP-394)
@@ -19,8 +19,7 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -36,12 +35,4 @@ def handle(
     )
 
 
-def error_response(request: JoinGroupRequest, error: ApiError) -> JoinGroupResponse:
-    return JoinGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        protocol_name=None,
-        leader="",
-        member_id=request.member_id,
-        members=(),
-    )
+error_response = refuse_with(JoinGroupResponse, echo=("member_id",))

@@ -1,6 +1,6 @@
 """LeaveGroup (13): v0-v5.
 
-Members leave a classic group; the others share what they had.
+Members leave a classic group; the others share their partitions.
 
 v1  throttle time in the response
 v3  several members at once, also by group instance id (KIP-345)
@@ -16,8 +16,7 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -30,5 +29,4 @@ def handle(
     )
 
 
-def error_response(_: LeaveGroupRequest, error: ApiError) -> LeaveGroupResponse:
-    return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=error.code, members=())
+error_response = refuse_with(LeaveGroupResponse)

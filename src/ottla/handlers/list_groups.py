@@ -14,7 +14,8 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListGroupsResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
@@ -22,7 +23,7 @@ from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 async def handle(
     broker: Broker, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
-    """All groups for who may describe the cluster, else those that may be described."""
+    """All groups if the client may describe the cluster, else those that it may describe."""
     may = context.access.may
     all_groups = may(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
     listings = await asyncio.gather(
@@ -43,5 +44,4 @@ async def handle(
     )
 
 
-def error_response(_: ListGroupsRequest, error: ApiError) -> ListGroupsResponse:
-    return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=error.code, groups=())
+error_response = refuse_with(ListGroupsResponse)

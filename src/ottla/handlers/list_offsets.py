@@ -1,8 +1,8 @@
 """ListOffsets (2): v1-v11.
 
-The offset at a timestamp, or at one that a negative timestamp stands for. Nothing past the high
-watermark is found, or past the last stable offset for `read_committed`. A debugging consumer
-(replica id -2) is answered by followers as well, and to the end of the log.
+The offset for a timestamp, or for a special negative one. Nothing past the high watermark is found,
+or past the last stable offset for `read_committed`. For a debugging consumer (replica id -2)
+followers answer as well, and up to the log end.
 
 v2   isolation level; throttle time
 v4   leader epochs are checked and told (KIP-320)
@@ -48,7 +48,7 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
-# The version from which on these stand for something.
+# The version from which on these are supported.
 _MEANT_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 READ_COMMITTED = 1
 CONSUMER = -1
@@ -62,7 +62,7 @@ Find = Callable[[TopicName, ListOffsetsPartition], ListOffsetsPartitionResponse]
 def handle(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    """Timestamps are looked up in files, so that is done in a thread."""
+    """Runs in a thread for timestamps, which are looked up in files."""
     version = context.api_version
     denied = denied_topics(context, Operation.DESCRIBE, (topic.name for topic in request.topics))
     if any(_reads_files(each.timestamp) for topic in request.topics for each in topic.partitions):
@@ -84,7 +84,9 @@ def _answer(
     broker: Broker, request: ListOffsetsRequest, version: int, denied: Container[str]
 ) -> ListOffsetsResponse:
     asked_for = Counter(
-        (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
 
     def find(topic: TopicName, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
@@ -139,7 +141,7 @@ def _validate_meaning(timestamp: int, version: int) -> None:
 def _find(
     partition: Partition, asked: ListOffsetsPartition, isolation_level: int | None
 ) -> ListOffsetsPartitionResponse:
-    """Without an isolation level to the end of the log."""
+    """Without an isolation level, up to the log end."""
     log = partition.log
     limit = log.log_end_offset if isolation_level is None else log.high_watermark
     if isolation_level == READ_COMMITTED:

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (46): v0.
 
-The reassignments that go on: of the partitions that are named, or all.
+The ongoing reassignments: of the named partitions, or all.
 """
 
 from collections.abc import Awaitable
@@ -10,8 +10,7 @@ from kio.schema.list_partition_reassignments.v0.response import ListPartitionRea
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -22,9 +21,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(
-    _: ListPartitionReassignmentsRequest, error: ApiError
-) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message, topics=()
-    )
+error_response = refuse_with(ListPartitionReassignmentsResponse)

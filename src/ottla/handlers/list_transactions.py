@@ -14,7 +14,8 @@ from kio.schema.list_transactions.v2.response import ListTransactionsResponse
 
 from ottla.groups.consumer.regex import TopicPattern
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 from ottla.transactions.state import BY_NAME
@@ -48,10 +49,7 @@ async def handle(
     )
 
 
-def error_response(_: ListTransactionsRequest, error: ApiError) -> ListTransactionsResponse:
-    return ListTransactionsResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, transaction_states=()
-    )
+error_response = refuse_with(ListTransactionsResponse)
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

@@ -1,7 +1,7 @@
 """Metadata (3): v0-v13.
 
-The brokers, with the addresses of the listener that the client came in by, and the topics that it
-asks for. Topics that do not exist are created if client and broker allow it.
+The brokers, with their addresses on the client's listener, and the requested topics. Topics that do
+not exist are created if client and broker allow it.
 
 v0   an empty list means all topics; replicas that cannot be reached are left out
 v1   null means all topics, an empty list none; the controller and racks
@@ -132,7 +132,7 @@ async def _create_and_answer(
         caller=context.caller(),
     )
     failures = {topic.name: topic.error_code for topic in created.topics}
-    # What is created but not in this node's image yet, or what another request created meanwhile.
+    # Created but not in this node's image yet, or created by another request meanwhile.
     for name, code in failures.items():
         if code in {ErrorCode.none, ErrorCode.topic_already_exists}:
             failures[name] = ErrorCode.leader_not_available
@@ -152,12 +152,12 @@ def _answer(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=one.broker.broker_id, host=one.host, port=one.port, rack=one.broker.rack
+                node_id=node.broker.broker_id, host=node.host, port=node.port, rack=node.broker.rack
             )
-            for one in listed
+            for node in listed
         ),
         cluster_id=broker.cluster_id,
-        # Any broker takes requests for the controller, so the nearest one is named.
+        # Any broker accepts requests for the controller, so the nearest one is named.
         controller_id=BrokerId(broker.node_id),
         topics=tuple(_topics(broker, context, request, failures, reachable)),
         cluster_authorized_operations=cluster_operations(
@@ -174,7 +174,7 @@ def _topics(
     failures: dict[TopicName, ErrorCode],
     reachable: Reachable,
 ) -> list[MetadataResponseTopic]:
-    """In Kafka's order: unknown ids, what is there, unknown names, what may not be described."""
+    """In Kafka's order: unknown ids, existing topics, unknown names, denied topics."""
     image, may = broker.image, context.access.may
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return [
@@ -203,7 +203,7 @@ def _topics(
 
 
 def _named_topics(topics: Sequence[MetadataRequestTopic]) -> Sequence[MetadataRequestTopic]:
-    """Names beside ids do not count."""
+    """Names are ignored if there are ids."""
     by_id = [topic for topic in topics if topic.topic_id is not None]
     if not by_id and any(topic.name is None for topic in topics):
         raise ApiError(ErrorCode.invalid_request, "a topic has neither a name nor an id")
@@ -268,7 +268,7 @@ def _failed_topic(
 
 
 def _denied_topic(asked: MetadataRequestTopic) -> MetadataResponseTopic:
-    """As it was asked for, so that nothing is told."""
+    """Repeats the request, so that nothing is revealed."""
     return MetadataResponseTopic(
         error_code=DENIED.code,
         name=None if asked.topic_id is not None else asked.name,

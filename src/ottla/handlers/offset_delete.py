@@ -15,8 +15,8 @@ from kio.schema.offset_delete.v0.response import (
 from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
-from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
+from ottla.protocol.errors import ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -48,5 +48,4 @@ def _denied(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
     )
 
 
-def error_response(_: OffsetDeleteRequest, error: ApiError) -> OffsetDeleteResponse:
-    return OffsetDeleteResponse(error_code=error.code, throttle_time=NO_THROTTLE, topics=())
+error_response = refuse_with(OffsetDeleteResponse)

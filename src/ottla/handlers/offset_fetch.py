@@ -1,6 +1,6 @@
 """OffsetFetch (9): v1-v10.
 
-How far groups have read. No topics named means all that have an offset.
+The committed offsets of groups. Naming no topics means all with an offset.
 
 v2   all topics; an error for the group
 v3   throttle time in the response
@@ -69,7 +69,7 @@ async def handle(
 def _split(
     broker: Broker, context: RequestContext, topics: Sequence[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """Those that may be described, and the others with their refusals."""
+    """The topics that may be described, and refusals for the others."""
     allowed, refused = [], []
     for topic in topics:
         name: str | None = topic.name
@@ -94,17 +94,17 @@ def _shown(
     asked: OffsetFetchRequestGroup,
     answer: OffsetFetchResponseGroup,
 ) -> OffsetFetchResponseGroup:
-    """Topics that may not be described are left out of all, and refused if they were named."""
+    """Topics that may not be described are omitted, and rejected if they were named."""
     if answer.error_code is not ErrorCode.none:
         return answer
     if asked.topics is None:
         by_id = context.api_version >= _TOPIC_IDS_SINCE
-        told = (
+        topics = (
             topic
             for topic in answer.topics
             if _may_describe(context, topic.name) and not (by_id and topic.topic_id is None)
         )
-        return replace(answer, topics=tuple(told))
+        return replace(answer, topics=tuple(topics))
     return replace(answer, topics=(*answer.topics, *_split(broker, context, asked.topics)[1]))
 
 

@@ -1,7 +1,7 @@
 """PushTelemetry (72): v0.
 
-Takes the metrics that a client was asked for (KIP-714). They are read in a thread, since there may
-be many, and then shown on the page of the broker's own.
+Accepts the metrics that a client was asked for (KIP-714). They are parsed in a thread, since there
+may be many, and then shown on the broker's own page.
 """
 
 from itertools import islice
@@ -13,6 +13,7 @@ from kio.schema.push_telemetry.v0.response import PushTelemetryResponse
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.get_telemetry_subscriptions import description
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.otlp import Sample, read_samples
 from ottla.protocol.times import NO_THROTTLE
@@ -20,7 +21,7 @@ from ottla.records.compression import decompress
 from ottla.records.errors import BatchTooLarge, RecordError
 from ottla.runtime.client_metrics import SERIES_MAX
 
-_EXPANSION_MAX: Final = 16  # Of the compressed bytes that are allowed.
+_EXPANSION_MAX: Final = 16  # Relative to the allowed compressed bytes.
 _RESERVED: Final = (None, UUID(int=0), UUID(int=1))
 
 
@@ -51,11 +52,10 @@ def _read(bytes_max: int, request: PushTelemetryRequest) -> list[Sample]:
         limit = _EXPANSION_MAX * bytes_max
         data = decompress(request.metrics, request.compression_type, limit)
         return list(islice(read_samples(data), 2 * SERIES_MAX))
-    except BatchTooLarge as error:  # A client that is told INVALID_RECORD pushes never again.
+    except BatchTooLarge as error:  # After INVALID_RECORD a client never pushes again.
         raise ApiError(ErrorCode.telemetry_too_large, str(error)) from None
     except (RecordError, ProtocolError) as error:
         raise ApiError(ErrorCode.invalid_record, str(error)) from None
 
 
-def error_response(_: PushTelemetryRequest, error: ApiError) -> PushTelemetryResponse:
-    return PushTelemetryResponse(throttle_time=NO_THROTTLE, error_code=error.code)
+error_response = refuse_with(PushTelemetryResponse)

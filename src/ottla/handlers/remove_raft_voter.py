@@ -10,8 +10,7 @@ from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -22,7 +21,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(_: RemoveRaftVoterRequest, error: ApiError) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message
-    )
+error_response = refuse_with(RemoveRaftVoterResponse)

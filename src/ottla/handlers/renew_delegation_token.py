@@ -1,6 +1,6 @@
 """RenewDelegationToken (39): v1-v2.
 
-Lets a token live on (KIP-48).
+Extends the lifetime of a token (KIP-48).
 
 v2  flexible
 """
@@ -10,11 +10,9 @@ from collections.abc import Awaitable
 from kio.schema.renew_delegation_token.v2.request import RenewDelegationTokenRequest
 from kio.schema.renew_delegation_token.v2.response import RenewDelegationTokenResponse
 
-from ottla.controller.tokens import NO_TIME_MS, timestamp
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.delegation_tokens import require_login
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -24,7 +22,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(_: RenewDelegationTokenRequest, error: ApiError) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(
-        error_code=error.code, expiry_timestamp=timestamp(NO_TIME_MS), throttle_time=NO_THROTTLE
-    )
+error_response = refuse_with(RenewDelegationTokenResponse)

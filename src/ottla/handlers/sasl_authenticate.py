@@ -1,6 +1,6 @@
 """SaslAuthenticate (36): v0-v2.
 
-See `sasl_handshake`: what comes here comes without one.
+See `sasl_handshake`: a request that arrives here had no handshake.
 
 v1  how long the login lasts (KIP-368)
 v2  flexible
@@ -10,6 +10,7 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -17,7 +18,4 @@ def handle(_: Broker, __: RequestContext, ___: SaslAuthenticateRequest) -> SaslA
     raise ApiError(ErrorCode.illegal_sasl_state, "SaslHandshake comes before SaslAuthenticate")
 
 
-def error_response(_: SaslAuthenticateRequest, error: ApiError) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(
-        error_code=error.code, error_message=error.message, auth_bytes=b""
-    )
+error_response = refuse_with(SaslAuthenticateResponse)

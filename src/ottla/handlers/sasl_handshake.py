@@ -1,13 +1,14 @@
 """SaslHandshake (17): v0-v1.
 
-The gate of a listener with SASL answers it before a login, or when one is to be renewed. Here it
-comes too late, or to a listener that wants no login.
+The gate of a SASL listener answers it before a login, or for its renewal. Here it is too late, or
+on a listener without login.
 """
 
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
@@ -15,5 +16,4 @@ def handle(_: Broker, __: RequestContext, ___: SaslHandshakeRequest) -> SaslHand
     raise ApiError(ErrorCode.illegal_sasl_state, "there is no login on this connection now")
 
 
-def error_response(_: SaslHandshakeRequest, error: ApiError) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=error.code)
+error_response = refuse_with(SaslHandshakeResponse)

@@ -1,6 +1,6 @@
 """ShareAcknowledge (79): v1-v2.
 
-What became of records that a consumer of a share group got (KIP-932).
+The outcome of records that a share group consumer received (KIP-932).
 
 v2  locks can be renewed (KIP-1222)
 """
@@ -20,6 +20,7 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
     RENEW_SINCE,
@@ -60,15 +61,7 @@ async def handle(
     return _response(request, errors, lock_ms)
 
 
-def error_response(_: ShareAcknowledgeRequest, error: ApiError) -> ShareAcknowledgeResponse:
-    return ShareAcknowledgeResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        acquisition_lock_timeout=milliseconds(0),
-        responses=(),
-        node_endpoints=(),
-    )
+error_response = refuse_with(ShareAcknowledgeResponse)
 
 
 def _response(

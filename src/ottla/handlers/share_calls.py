@@ -1,4 +1,4 @@
-"""What ShareFetch and ShareAcknowledge have in common: the session, and acknowledging."""
+"""The common part of ShareFetch and ShareAcknowledge: the session, and acknowledging."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ Errors = dict[TopicIdPartition, ApiError]
 
 
 class AcknowledgementBatch(Protocol):
-    """Of either request."""
+    """From either request."""
 
     @property
     def first_offset(self) -> int: ...
@@ -50,7 +50,7 @@ def session_key(group_id: str | None, member_id: str | None) -> SessionKey:
 
 
 def continued_session(broker: Broker, key: SessionKey, epoch: int) -> ShareSession:
-    """The session that a request after the first belongs to; the last request closes it."""
+    """The session of a request after the first; the last request closes it."""
     if epoch == FINAL_EPOCH:
         return broker.share.sessions.close(key)
     return broker.share.sessions.advance(key, epoch)
@@ -78,10 +78,12 @@ async def acknowledge(
     *,
     may_renew: bool,
 ) -> Errors:
-    """Returns when all of it is written down; what was refused, by partition."""
+    """Returns once everything is durable; the result has the refusals, by partition."""
     errors: Errors = {}
 
-    async def one(topic_partition: TopicIdPartition, batches: Sequence[Acknowledgement]) -> None:
+    async def acknowledge(
+        topic_partition: TopicIdPartition, batches: Sequence[Acknowledgement]
+    ) -> None:
         try:
             validate_readable(broker, context, topic_partition)
             if any(AcknowledgeType.RENEW in batch.types for batch in batches):
@@ -91,5 +93,5 @@ async def acknowledge(
         except ApiError as error:
             errors[topic_partition] = error.with_traceback(None)
 
-    await asyncio.gather(*(one(*each) for each in acknowledgements.items() if each[1]))
+    await asyncio.gather(*(acknowledge(*each) for each in acknowledgements.items() if each[1]))
     return errors

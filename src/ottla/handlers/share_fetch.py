@@ -1,8 +1,8 @@
 """ShareFetch (78): v1-v2.
 
-Gives a consumer of a share group records that no other member of the group has, and takes what it
-says about earlier ones (KIP-932). Waits up to `max_wait` for `min_bytes`. Batches are sent whole;
-the acquired ranges say which of their records are the consumer's.
+Gives a share group consumer records that no other member of the group has, and accepts its
+acknowledgements of earlier ones (KIP-932). Waits up to `max_wait` for `min_bytes`. Batches are sent
+whole; the acquired ranges tell which of their records are the consumer's.
 
 v2  acquire mode (KIP-1206): whole batches, in ranges of about `batch_size` records, or not more
     records than `max_records`;
@@ -22,16 +22,13 @@ from kio.schema.share_fetch.v2.response import (
 )
 from kio.static.primitive import Records, i16, i32, i64
 
-from ottla.coordination.delayed_share_fetch import (
-    DelayedShareFetch,
-    ShareFetched,
-    ShareFetchTerms,
-)
+from ottla.coordination.delayed_share_fetch import DelayedShareFetch, ShareFetched, ShareFetchTerms
 from ottla.coordination.share_partitions import LedSharePartition
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
     RENEW_SINCE,
@@ -48,7 +45,7 @@ from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
-from ottla.protocol.times import NO_THROTTLE, in_milliseconds, milliseconds
+from ottla.protocol.times import in_milliseconds, milliseconds
 from ottla.security.acls import Operation, ResourceType
 
 _UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
@@ -56,7 +53,7 @@ _NOTHING = ShareFetched(b"", ())
 
 
 class _AcquireMode(enum.IntEnum):
-    """As in the configuration of consumers (`share.acquire.mode`)."""
+    """The consumer setting `share.acquire.mode`."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
@@ -95,25 +92,17 @@ async def handle(
     }
     throttle_ms = 0
     if broker.quotas.enabled:
-        size = sum(len(one.records) for one in fetched.values())
+        size = sum(len(partition.records) for partition in fetched.values())
         throttle_ms = count_shared(broker, context.session, context.client_id, size)
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms
     return _response(topic_partitions, lock_ms, throttle_ms)
 
 
-def error_response(_: ShareFetchRequest, error: ApiError) -> ShareFetchResponse:
-    return ShareFetchResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        acquisition_lock_timeout=milliseconds(0),
-        responses=(),
-        node_endpoints=(),
-    )
+error_response = refuse_with(ShareFetchResponse)
 
 
 def _batch_size(request: ShareFetchRequest) -> int | None:
-    """None where not more than `max_records` may be acquired."""
+    """None if at most `max_records` may be acquired."""
     match request.share_acquire_mode:
         case _AcquireMode.BATCH_OPTIMIZED:
             return max(1, request.batch_size)
@@ -159,7 +148,7 @@ def _session(
 
 
 def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
-    """A consumer whose connection breaks keeps no locks."""
+    """A consumer whose connection breaks loses its locks."""
     sessions = broker.share.sessions
 
     def on_close(_: Session) -> None:
@@ -167,7 +156,7 @@ def _open(broker: Broker, connection: Session, key: SessionKey) -> ShareSession:
             broker.share.partitions.release(*session.key)
 
     def on_half_closed(_: Session) -> None:
-        """What a fetch acquired from now on would wait for its lock to end."""
+        """What a fetch acquires from now on would only wait for its lock to expire."""
         for session in sessions.of_owner(connection):
             if session.abandon is not None:
                 session.abandon()
@@ -213,7 +202,7 @@ async def _fetch(
     )
     session.abandon = fetch.abandon
     if context.session.receiver.eof or not broker.share.sessions.has(session):
-        fetch.abandon()  # Its connection broke while a share-partition was loaded.
+        fetch.abandon()  # Its connection broke while a share-partition was loading.
     fetched = await fetch.run()
     return fetched, errors | fetch.errors
 

@@ -1,21 +1,19 @@
 """ShareGroupHeartbeat (76): v1.
 
-A member of a share group joins, says what it wants, and learns what to fetch (KIP-932). Partitions
-that the group meets for the first time get their state at the share coordinator before the answer.
+A member of a share group joins, sends its subscription, and gets its assignment (KIP-932).
+Partitions new to the group get their state at the share coordinator before the response.
 """
 
 from dataclasses import replace
 
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
-from kio.static.primitive import i32
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
+from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import initialize_share_partitions
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -33,7 +31,7 @@ async def handle(
     )
     if response.member_epoch < 0 or not await initialize_share_partitions(broker, request.group_id):
         return response
-    # The member keeps its subscription and asks once more, under the epoch that it got.
+    # The member keeps its subscription and asks again, with its new epoch.
     again = replace(request, member_epoch=response.member_epoch)
     return await submit(
         broker,
@@ -42,11 +40,4 @@ async def handle(
     )
 
 
-def error_response(_: ShareGroupHeartbeatRequest, error: ApiError) -> ShareGroupHeartbeatResponse:
-    return ShareGroupHeartbeatResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        member_epoch=i32(0),
-        heartbeat_interval=milliseconds(0),
-    )
+error_response = refuse_with(ShareGroupHeartbeatResponse)

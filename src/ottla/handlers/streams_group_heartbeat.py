@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat (88): v0.
 
-A member of a streams group joins with its topology and learns its tasks (KIP-1071). Internal topics
-that the topology lacks are created before the answer; the member finds them by its next heartbeat.
+A member of a streams group joins with its topology and gets its tasks (KIP-1071). Missing internal
+topics of the topology are created before the response; the member sees them by its next heartbeat.
 """
 
 from collections.abc import Iterable
@@ -21,13 +21,14 @@ from ottla.groups.streams.topology import InternalTopic, Status, summarized
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import NO_THROTTLE, milliseconds
+from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 _CREATION_TIMEOUT_MS = 5_000
-_NEVER_STRICT = 2**15  # A version that there is not.
+_NEVER_STRICT = 2**15  # Higher than any version.
 _OF_BROKERS = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
@@ -71,7 +72,7 @@ def _validate_topics(context: RequestContext, topology: Topology) -> None:
 async def _create(
     broker: Broker, context: RequestContext, missing: Iterable[InternalTopic]
 ) -> str | None:
-    """Why some of them cannot be created; None if all are there."""
+    """Why some of them cannot be created; None if all exist."""
     access = context.access
     denied = [
         topic.name
@@ -126,22 +127,4 @@ def _with_detail(
     return replace(response, status=statuses)
 
 
-def error_response(
-    request: StreamsGroupHeartbeatRequest, error: ApiError
-) -> StreamsGroupHeartbeatResponse:
-    return StreamsGroupHeartbeatResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        member_id=request.member_id,
-        member_epoch=i32(0),
-        heartbeat_interval=milliseconds(0),
-        acceptable_recovery_lag=i32(0),
-        task_offset_interval=milliseconds(0),
-        status=None,
-        active_tasks=None,
-        standby_tasks=None,
-        warmup_tasks=None,
-        endpoint_information_epoch=i32(0),
-        partitions_by_user_endpoint=None,
-    )
+error_response = refuse_with(StreamsGroupHeartbeatResponse, echo=("member_id",))

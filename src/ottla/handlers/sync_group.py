@@ -1,6 +1,6 @@
 """SyncGroup (14): v0-v5.
 
-The leader of a classic group hands in who gets what; every member waits here for its share.
+The leader of a classic group sends the assignment; every member waits here for its part.
 
 v1  throttle time in the response
 v3  group instance id (KIP-345)
@@ -16,8 +16,8 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
+from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
 _PROTOCOL_SINCE = 5
@@ -38,5 +38,4 @@ def handle(
     )
 
 
-def error_response(_: SyncGroupRequest, error: ApiError) -> SyncGroupResponse:
-    return SyncGroupResponse(throttle_time=NO_THROTTLE, error_code=error.code, assignment=b"")
+error_response = refuse_with(SyncGroupResponse)

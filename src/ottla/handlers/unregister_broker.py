@@ -1,6 +1,6 @@
 """UnregisterBroker (64): v0.
 
-A broker that has stopped leaves the cluster for good.
+A stopped broker leaves the cluster permanently.
 """
 
 from collections.abc import Awaitable
@@ -10,8 +10,7 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
+from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -22,7 +21,4 @@ def handle(
     return broker.controller.call(request, caller=context.caller())
 
 
-def error_response(_: UnregisterBrokerRequest, error: ApiError) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, error_message=error.message
-    )
+error_response = refuse_with(UnregisterBrokerResponse)

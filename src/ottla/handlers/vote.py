@@ -1,6 +1,6 @@
 """Vote (52): v0-v2.
 
-A replica asks to be elected as the leader of the metadata quorum.
+A replica asks for a vote in the election of the metadata quorum's leader.
 
 v1  directory ids (KIP-853)
 v2  pre-vote (KIP-996)
@@ -12,12 +12,11 @@ from kio.schema.vote.v2.request import VoteRequest
 from kio.schema.vote.v2.response import VoteResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.protocol.errors import ApiError
+from ottla.handlers.refusals import refuse_with
 
 
 def handle(broker: Broker, _: RequestContext, request: VoteRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
 
 
-def error_response(_: VoteRequest, error: ApiError) -> VoteResponse:
-    return VoteResponse(error_code=error.code, topics=())
+error_response = refuse_with(VoteResponse)
