@@ -1,8 +1,13 @@
 """A broker that leads and resigns as the test says, with a machine of keys and values."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import UUID
+
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import (
@@ -12,33 +17,38 @@ from ottla.controller.records import (
     TopicRecord,
 )
 from ottla.coordination.coordinators import Coordinators
+from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
-from ottla.replication.partition import FlushPolicy
+from ottla.replication.partition import FlushPolicy, Partition
 from ottla.runtime.clock import SystemClock
-from ottla.runtime.flusher import Flusher
+from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
-TOPIC = "__consumer_offsets"
+TOPIC = TopicName("__consumer_offsets")
 TOPIC_ID = UUID(int=77)
-ME, OTHER = 1, 2
+ME, OTHER = BrokerId(1), BrokerId(2)
 
 
 class PairCodec:
     """A record is a pair of a key and a value."""
 
-    def encode(self, record):
+    def encode(self, record: object) -> tuple[bytes, bytes]:
+        assert isinstance(record, tuple)
         key, value = record
         return key.encode(), value.encode()
 
-    def decode(self, key, value):
+    def decode(self, key: bytes | None, value: bytes | None) -> tuple[str, str]:
+        assert key is not None
+        assert value is not None
         if value == b"bad":
             raise ValueError("not a pair")
         return key.decode(), value.decode()
@@ -47,13 +57,13 @@ class PairCodec:
 class Pairs:
     """Values by key; those of a transaction count when it is committed."""
 
-    def __init__(self, timers):
+    def __init__(self, timers: Timers) -> None:
         self.timers = timers
-        self.values = {}
-        self.pending = {}
-        self.replayed = []
+        self.values: dict[str, str] = {}
+        self.pending: dict[int, list[Any]] = {}
+        self.replayed: list[object] = []
 
-    def replay(self, record, timestamp_ms):
+    def replay(self, record: object, timestamp_ms: int) -> None:
         self.replayed.append(record)
         if isinstance(record, Transactional):
             self.pending.setdefault(record.producer_id, []).append(record.record)
@@ -62,29 +72,32 @@ class Pairs:
             if record.committed:
                 self.values.update(pending)
         else:
+            assert isinstance(record, tuple)
             self.values.update([record])
 
-    def snapshot(self):
+    def snapshot(self) -> Iterable[tuple[str, str]]:
         return self.values.items()
 
-    def on_loaded(self, now_ms):
+    def on_loaded(self, now_ms: int) -> None:
         self.loaded = True
 
-    def put(self, *pairs):
+    def put(self, *pairs: tuple[str, str]) -> Result[Any]:
         return Result(len(self.values), pairs)
 
-    def get(self, key):
+    def get(self, key: str) -> Result[Any]:
         return Result(self.values.get(key))
 
 
 class BrokerKit:
     """Use it inside a running loop; the disk survives `restart`."""
 
-    def __init__(self, disk=None, policy=FlushPolicy.ACK):
+    def __init__(
+        self, disk: FaultyFilesystem | None = None, policy: FlushPolicy = FlushPolicy.ACK
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.disk = disk or FaultyFilesystem(seed=5)
         self.executor = ThreadPoolExecutor(2)
-        self.failures = []
+        self.failures: list[BaseException] = []
         self.image = MetadataImage()
         self.logs = LogManager(["/data"], self.disk, SystemClock().now_ms)
         self.logs.start(ME)
@@ -112,45 +125,54 @@ class BrokerKit:
         )
         self.replicas.listen(self.coordinators.leadership_listener)
 
-    def _on_flush_failure(self, log, error):
+    def _on_flush_failure(self, log: Flushable, error: BaseException) -> None:
+        assert isinstance(log, PartitionLog)
         self.replicas.on_flush_failure(log, error)
 
-    def record(self, record):
+    def record(
+        self, record: TopicRecord | PartitionRecord | PartitionChangeRecord | RemoveTopicRecord
+    ) -> None:
         self.image.replay(record)
         self.replicas.on_record(record, self.image)
 
-    def create_topic(self, partitions=1, leader=ME):
+    def create_topic(self, partitions: int = 1, leader: int = ME) -> None:
         self.record(TopicRecord(name=TOPIC, topic_id=TOPIC_ID))
         for index in range(partitions):
             self.record(
                 PartitionRecord(
-                    partition_id=index,
+                    partition_id=i32(index),
                     topic_id=TOPIC_ID,
                     replicas=(ME, OTHER),
                     isr=(ME,),
-                    leader=leader,
+                    leader=BrokerId(leader),
                 )
             )
 
-    def elect(self, leader, index=0):
-        self.record(PartitionChangeRecord(partition_id=index, topic_id=TOPIC_ID, leader=leader))
+    def elect(self, leader: int, index: int = 0) -> None:
+        self.record(
+            PartitionChangeRecord(
+                partition_id=i32(index), topic_id=TOPIC_ID, leader=BrokerId(leader)
+            )
+        )
 
-    def delete_topic(self):
+    def delete_topic(self) -> None:
         self.record(RemoveTopicRecord(topic_id=TOPIC_ID))
 
-    def partition(self, index=0):
+    def partition(self, index: int = 0) -> Partition:
         return self.replicas.find(TOPIC, index)
 
-    def submit(self, operation, key="0"):
+    def submit(
+        self, operation: Callable[[Pairs, int], Result[Any]], key: str = "0"
+    ) -> asyncio.Future[Any]:
         return self.coordinators.find(key).submit(operation)
 
-    def put(self, *pairs):
+    def put(self, *pairs: tuple[str, str]) -> asyncio.Future[Any]:
         return self.submit(lambda machine, now_ms: machine.put(*pairs))
 
-    def get(self, key):
+    def get(self, key: str) -> asyncio.Future[Any]:
         return self.submit(lambda machine, now_ms: machine.get(key))
 
-    async def loaded(self, key="0"):
+    async def loaded(self, key: str = "0") -> Pairs:
         """The machine of the key's coordinator, once it is loaded."""
         while True:
             try:
@@ -158,15 +180,15 @@ class BrokerKit:
             except ApiError:
                 await asyncio.sleep(0)
 
-    async def close(self):
+    async def close(self) -> None:
         await self.supervisor.stop()
         self.executor.shutdown()
 
 
-def run(test):
+def run(test: Callable[[BrokerKit], Awaitable[None]]) -> None:
     """Run an async test with a broker."""
 
-    async def whole():
+    async def whole() -> None:
         kit = BrokerKit()
         try:
             await test(kit)

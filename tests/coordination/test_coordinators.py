@@ -1,22 +1,25 @@
 import asyncio
+from collections.abc import Callable
 
 import pytest
-from tests.coordination.coordinator_kit import run
+from tests.coordination.coordinator_kit import BrokerKit, run
+from tests.kits.refusals import refusal_of
 from tests.replication.roles import leader_of
 
+from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.batch import read_header
 from ottla.records.builder import Record, build_batch
 
 
-def code_of(call, *arguments):
+def code_of(call: Callable[..., object], *arguments: str) -> ErrorCode:
     with pytest.raises(ApiError) as refusal:
         call(*arguments)
     return refusal.value.code
 
 
-def test_without_the_topic_nobody_coordinates():
-    async def test(kit):
+def test_without_the_topic_nobody_coordinates() -> None:
+    async def test(kit: BrokerKit) -> None:
         assert kit.coordinators.partition_of("0") is None
         assert code_of(kit.coordinators.find, "0") is ErrorCode.not_coordinator
         assert list(kit.coordinators.all()) == []
@@ -24,8 +27,8 @@ def test_without_the_topic_nobody_coordinates():
     run(test)
 
 
-def test_only_led_partitions_have_a_coordinator():
-    async def test(kit):
+def test_only_led_partitions_have_a_coordinator() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic(partitions=3)
         kit.elect(2, index=1)
         assert [kit.coordinators.partition_of(key) for key in ("0", "1", "5")] == [0, 1, 2]
@@ -36,24 +39,24 @@ def test_only_led_partitions_have_a_coordinator():
     run(test)
 
 
-def test_a_coordinator_that_loads_says_so():
-    async def test(kit):
+def test_a_coordinator_that_loads_says_so() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
-        assert kit.get("a").exception().code is ErrorCode.coordinator_load_in_progress
+        assert refusal_of(kit.get("a")) is ErrorCode.coordinator_load_in_progress
         await kit.loaded()
         assert kit.get("a").result() is None
 
     run(test)
 
 
-def test_leadership_moves_away_and_back():
-    async def test(kit):
+def test_leadership_moves_away_and_back() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         before = await kit.loaded()
         await kit.put(("a", "1"))
         waiting = kit.put(("a", "2"))
         kit.elect(2)
-        assert waiting.exception().code is ErrorCode.not_coordinator
+        assert refusal_of(waiting) is ErrorCode.not_coordinator
         assert code_of(kit.coordinators.find, "0") is ErrorCode.not_coordinator
         kit.elect(1)
         after = await kit.loaded()
@@ -66,8 +69,8 @@ def test_leadership_moves_away_and_back():
     run(test)
 
 
-def test_leadership_that_is_lost_while_loading_ends_the_load():
-    async def test(kit):
+def test_leadership_that_is_lost_while_loading_ends_the_load() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         await asyncio.gather(*(kit.put((str(number), "x")) for number in range(20)))
@@ -81,8 +84,8 @@ def test_leadership_that_is_lost_while_loading_ends_the_load():
     run(test)
 
 
-def test_a_change_of_replicas_alone_changes_nothing():
-    async def test(kit):
+def test_a_change_of_replicas_alone_changes_nothing() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         machine = await kit.loaded()
         kit.elect(1)
@@ -91,24 +94,29 @@ def test_a_change_of_replicas_alone_changes_nothing():
     run(test)
 
 
-def test_a_deleted_topic_has_no_coordinators():
-    async def test(kit):
+def test_a_deleted_topic_has_no_coordinators() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         waiting = kit.put(("a", "1"))
         kit.delete_topic()
-        assert waiting.exception().code is ErrorCode.not_coordinator
+        assert refusal_of(waiting) is ErrorCode.not_coordinator
         assert list(kit.coordinators.all()) == []
 
     run(test)
 
 
-def test_timers_end_with_the_leadership():
-    async def test(kit):
+def test_timers_end_with_the_leadership() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         machine = await kit.loaded()
-        fired = []
-        machine.timers.schedule("soon", 0, fired.append)
+        fired: list[int] = []
+
+        def expire(now_ms: int) -> Result[None]:
+            fired.append(now_ms)
+            return Result(None)
+
+        machine.timers.schedule("soon", 0, expire)
         kit.elect(2)
         for _ in range(3):
             await asyncio.sleep(0)
@@ -117,8 +125,10 @@ def test_timers_end_with_the_leadership():
     run(test)
 
 
-def test_a_log_that_cannot_be_read_makes_one_coordinator_unavailable(caplog):
-    async def test(kit):
+def test_a_log_that_cannot_be_read_makes_one_coordinator_unavailable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic(partitions=2, leader=2)
         kit.elect(1, index=0)
         batch = build_batch([Record(timestamp=5, key=b"a", value=b"bad")])
@@ -128,7 +138,7 @@ def test_a_log_that_cannot_be_read_makes_one_coordinator_unavailable(caplog):
         kit.elect(1, index=1)
         await kit.loaded("1")
 
-        async def refused():
+        async def refused() -> ApiError:
             while True:
                 try:
                     kit.coordinators.find("0")
@@ -145,12 +155,12 @@ def test_a_log_that_cannot_be_read_makes_one_coordinator_unavailable(caplog):
     run(test)
 
 
-def test_stopping_answers_everyone():
-    async def test(kit):
+def test_stopping_answers_everyone() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         waiting = kit.put(("a", "1"))
         kit.replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
-        assert waiting.exception().code is ErrorCode.not_coordinator
+        assert refusal_of(waiting) is ErrorCode.not_coordinator
 
     run(test)

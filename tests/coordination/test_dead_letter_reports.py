@@ -1,6 +1,7 @@
 """What an operator reads when dead letters cannot be written: few lines, whatever the number."""
 
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -8,21 +9,23 @@ from ottla.coordination.dead_letter_reports import DeadLetterReports, Waiting
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 
+Lines = Callable[[], list[str]]
+
 MINUTE_MS = 60_000
 ERROR = ApiError(ErrorCode.leader_not_available, "dlq.orders-0 has no leader")
 
 
 @pytest.fixture
-def lines(caplog):
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
     caplog.set_level(logging.INFO)
     return lambda: [record.getMessage() for record in caplog.records]
 
 
-def waiting(partition, count=10, *, blocks=False):
+def waiting(partition: int, count: int = 10, *, blocks: bool = False) -> Waiting:
     return Waiting("g", TopicPartition("orders", partition), "dlq.orders", count, blocks)
 
 
-def test_a_day_of_failures_of_many_partitions_takes_few_lines(lines):
+def test_a_day_of_failures_of_many_partitions_takes_few_lines(lines: Lines) -> None:
     reports = DeadLetterReports()
     for second in range(0, 24 * 3_600, 30):
         for partition in range(100):
@@ -35,7 +38,7 @@ def test_a_day_of_failures_of_many_partitions_takes_few_lines(lines):
     )
 
 
-def test_the_end_is_told_when_the_last_partition_is_served(lines):
+def test_the_end_is_told_when_the_last_partition_is_served(lines: Lines) -> None:
     reports = DeadLetterReports()
     reports.on_failed(0, waiting(0), ERROR, 0)
     reports.on_failed(1, waiting(1), ERROR, 0)
@@ -48,7 +51,7 @@ def test_the_end_is_told_when_the_last_partition_is_served(lines):
     assert lines()[1:] == ["share group g writes dead letters to dlq.orders again, after 120 s"]
 
 
-def test_a_group_that_gets_nothing_more_is_told_once(lines):
+def test_a_group_that_gets_nothing_more_is_told_once(lines: Lines) -> None:
     reports = DeadLetterReports()
     reports.on_failed(0, waiting(0), ERROR, 0)
     for _ in range(3):
@@ -61,7 +64,7 @@ def test_a_group_that_gets_nothing_more_is_told_once(lines):
     )
 
 
-def test_a_partition_that_is_led_elsewhere_is_forgotten(lines):
+def test_a_partition_that_is_led_elsewhere_is_forgotten(lines: Lines) -> None:
     reports = DeadLetterReports()
     reports.on_failed(0, waiting(0), ERROR, 0)
     reports.forget(0)

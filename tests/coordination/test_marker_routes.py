@@ -1,8 +1,11 @@
 """Broker 1 coordinates; it leads `here`, broker 2 leads `there` and `also`, nobody `lost`."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
+from kio.schema.types import ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -14,6 +17,7 @@ from kio.schema.write_txn_markers.v2.response import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
+from kio.static.primitive import i8, i16, i32
 from tests.replication.manager_kit import ManagerKit
 
 from ottla.controller.records import NO_LEADER
@@ -25,64 +29,75 @@ from ottla.runtime.supervisor import Supervisor
 
 COMMIT = TransactionMarker(producer_id=7, producer_epoch=1, coordinator_epoch=3, committed=True)
 ABORT = TransactionMarker(producer_id=8, producer_epoch=0, coordinator_epoch=3, committed=False)
-VERSION = 2
+VERSION = i8(2)
+
+
+# The broker, the request and what it is answered.
+Asked = tuple[int, WriteTxnMarkersRequest, asyncio.Future[WriteTxnMarkersResponse]]
 
 
 class Kit(ManagerKit):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.create("here")
         self.create("there", leader=2)
         self.create("also", leader=2)
         self.create("lost", leader=NO_LEADER)
-        self.written = []
-        self.requests = asyncio.Queue()
+        self.written: list[tuple[TopicPartition, TransactionMarker, int]] = []
+        self.requests: asyncio.Queue[Asked] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self.supervisor = Supervisor(loop, print)
         self.routes = MarkerRoutes(
             1, self.image, self._write_here, self._ask, self.supervisor, loop
         )
 
-    async def _write_here(self, topic_partition, marker, transaction_version):
+    async def _write_here(
+        self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
+    ) -> None:
         self.written.append((topic_partition, marker, transaction_version))
 
-    async def _ask(self, broker_id, request):
-        answer = asyncio.get_running_loop().create_future()
+    async def _ask(
+        self, broker_id: int, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        answer: asyncio.Future[WriteTxnMarkersResponse] = asyncio.Future()
         self.requests.put_nowait((broker_id, request, answer))
         return await answer
 
-    def write(self, topic, marker=COMMIT):
+    def write(self, topic: str, marker: TransactionMarker = COMMIT) -> asyncio.Task[Any]:
         return asyncio.ensure_future(self.routes.write(TopicPartition(topic, 0), marker, VERSION))
 
 
-def sent(marker, *topics):
+def sent(marker: TransactionMarker, *topics: str) -> WritableTxnMarker:
     return WritableTxnMarker(
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
+        producer_id=ProducerId(marker.producer_id),
+        producer_epoch=i16(marker.producer_epoch),
         transaction_result=marker.committed,
         topics=tuple(
-            WritableTxnMarkerTopic(name=topic, partition_indexes=(0,)) for topic in topics
+            WritableTxnMarkerTopic(name=TopicName(topic), partition_indexes=(i32(0),))
+            for topic in topics
         ),
-        coordinator_epoch=3,
+        coordinator_epoch=i32(3),
         transaction_version=VERSION,
     )
 
 
-def result(marker, **codes):
+def result(marker: TransactionMarker, **codes: Any) -> WritableTxnMarkerResult:
     return WritableTxnMarkerResult(
-        producer_id=marker.producer_id,
+        producer_id=ProducerId(marker.producer_id),
         topics=tuple(
             WritableTxnMarkerTopicResult(
-                name=topic,
-                partitions=(WritableTxnMarkerPartitionResult(partition_index=0, error_code=code),),
+                name=TopicName(topic),
+                partitions=(
+                    WritableTxnMarkerPartitionResult(partition_index=i32(0), error_code=code),
+                ),
             )
             for topic, code in codes.items()
         ),
     )
 
 
-def run(test):
-    async def whole():
+def run(test: Callable[[Kit], Awaitable[None]]) -> None:
+    async def whole() -> None:
         kit = Kit()
         await test(kit)
         await kit.supervisor.stop()
@@ -90,8 +105,8 @@ def run(test):
     asyncio.run(whole())
 
 
-def test_markers_for_what_is_led_here_are_written_here():
-    async def test(kit):
+def test_markers_for_what_is_led_here_are_written_here() -> None:
+    async def test(kit: Kit) -> None:
         await kit.write("here")
         assert kit.written == [(TopicPartition("here", 0), COMMIT, VERSION)]
         assert kit.requests.empty()
@@ -99,8 +114,8 @@ def test_markers_for_what_is_led_here_are_written_here():
     run(test)
 
 
-def test_markers_for_one_broker_go_in_one_request():
-    async def test(kit):
+def test_markers_for_one_broker_go_in_one_request() -> None:
+    async def test(kit: Kit) -> None:
         writes = [kit.write("there"), kit.write("also"), kit.write("there", ABORT)]
         broker_id, request, answer = await kit.requests.get()
         assert broker_id == 2
@@ -130,8 +145,10 @@ def test_markers_for_one_broker_go_in_one_request():
 
 
 @pytest.mark.parametrize("answered", [(), (result(COMMIT),)])
-def test_what_is_not_answered_may_not_be_written(answered):
-    async def test(kit):
+def test_what_is_not_answered_may_not_be_written(
+    answered: tuple[WritableTxnMarkerResult, ...],
+) -> None:
+    async def test(kit: Kit) -> None:
         write = kit.write("there")
         _, _, answer = await kit.requests.get()
         answer.set_result(WriteTxnMarkersResponse(markers=answered))
@@ -141,8 +158,8 @@ def test_what_is_not_answered_may_not_be_written(answered):
     run(test)
 
 
-def test_a_broker_that_does_not_answer_is_asked_anew_by_whoever_tries_again():
-    async def test(kit):
+def test_a_broker_that_does_not_answer_is_asked_anew_by_whoever_tries_again() -> None:
+    async def test(kit: Kit) -> None:
         write = kit.write("there")
         _, _, answer = await kit.requests.get()
         answer.set_exception(ApiError(ErrorCode.coordinator_not_available))
@@ -158,8 +175,8 @@ def test_a_broker_that_does_not_answer_is_asked_anew_by_whoever_tries_again():
     run(test)
 
 
-def test_a_partition_without_a_leader_waits():
-    async def test(kit):
+def test_a_partition_without_a_leader_waits() -> None:
+    async def test(kit: Kit) -> None:
         with pytest.raises(ApiError) as refused:
             await kit.write("lost")
         assert refused.value.code is ErrorCode.leader_not_available

@@ -1,7 +1,8 @@
 import asyncio
 
 import pytest
-from tests.coordination.coordinator_kit import TOPIC, BrokerKit, PairCodec, run
+from tests.coordination.coordinator_kit import TOPIC, BrokerKit, PairCodec, Pairs, run
+from tests.kits.refusals import refusal_of
 from tests.replication.roles import leader_of
 
 from ottla.coordination import latest_by_key, partition_commit_log
@@ -14,8 +15,8 @@ from ottla.storage.config import LogConfig
 PAIRS = [("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("d", "1"), ("b", "2")]
 
 
-def test_what_is_answered_is_committed():
-    async def test(kit):
+def test_what_is_answered_is_committed() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         reply = kit.put(("a", "1"), ("b", "2"))
@@ -27,8 +28,8 @@ def test_what_is_answered_is_committed():
     run(test)
 
 
-def test_a_read_waits_for_what_it_saw():
-    async def test(kit):
+def test_a_read_waits_for_what_it_saw() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         kit.put(("a", "1"))
@@ -40,8 +41,8 @@ def test_a_read_waits_for_what_it_saw():
     run(test)
 
 
-def test_many_appends_share_their_syncs_and_are_answered_in_order():
-    async def test(kit):
+def test_many_appends_share_their_syncs_and_are_answered_in_order() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         answered = []
@@ -58,8 +59,8 @@ def test_many_appends_share_their_syncs_and_are_answered_in_order():
     run(test)
 
 
-def test_the_batch_carries_the_leader_epoch():
-    async def test(kit):
+def test_the_batch_carries_the_leader_epoch() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         kit.elect(2)
         kit.elect(1)
@@ -70,7 +71,7 @@ def test_the_batch_carries_the_leader_epoch():
     run(test)
 
 
-def test_transactions_are_replayed_live_as_when_loaded():
+def test_transactions_are_replayed_live_as_when_loaded() -> None:
     records = [
         (("a", "1"),),
         (Transactional(9, 0, ("a", "2")), Transactional(9, 0, ("b", "2"))),
@@ -80,11 +81,11 @@ def test_transactions_are_replayed_live_as_when_loaded():
         (("d", "4"),),
     ]
 
-    async def test(kit):
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         for batch in records:
-            await kit.submit(lambda machine, now_ms, batch=batch: Result(None, batch))
+            await write(kit, batch)
         live = (await kit.loaded()).replayed
         assert live == [record for batch in records for record in batch]
         log = kit.partition().log
@@ -98,15 +99,15 @@ def test_transactions_are_replayed_live_as_when_loaded():
     run(test)
 
 
-def test_what_the_log_refuses_a_producer_concerns_only_that_request():
-    async def test(kit):
+def test_what_the_log_refuses_a_producer_concerns_only_that_request() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         machine = await kit.loaded()
         await kit.submit(lambda machine, now_ms: Result(None, (Transactional(9, 5, ("a", "1")),)))
         fenced = kit.submit(
             lambda machine, now_ms: Result(None, (Transactional(9, 4, ("a", "2")),))
         )
-        assert fenced.exception().code is ErrorCode.invalid_producer_epoch
+        assert refusal_of(fenced) is ErrorCode.invalid_producer_epoch
         assert await kit.loaded() is machine
         await kit.put(("b", "3"))
         assert kit.get("b").result() == "3"
@@ -114,11 +115,11 @@ def test_what_the_log_refuses_a_producer_concerns_only_that_request():
     run(test)
 
 
-def test_loading_drops_what_compaction_would(monkeypatch):
+def test_loading_drops_what_compaction_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_commit_log, "READ_BYTES", 1)  # One batch at a time.
     monkeypatch.setattr(latest_by_key, "KEYS_MAX", 3)
 
-    async def test(kit):
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         machine = await _loaded_again(kit)
         assert machine.replayed == [("b", "1"), ("a", "2"), ("c", "1"), ("d", "1"), ("b", "2")]
@@ -126,8 +127,8 @@ def test_loading_drops_what_compaction_would(monkeypatch):
     run(test)
 
 
-def test_loading_keeps_all_of_a_log_that_is_not_compacted():
-    async def test(kit):
+def test_loading_keeps_all_of_a_log_that_is_not_compacted() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         kit.partition().log.config = LogConfig(cleanup_policy=("delete",))
         machine = await _loaded_again(kit)
@@ -136,7 +137,11 @@ def test_loading_keeps_all_of_a_log_that_is_not_compacted():
     run(test)
 
 
-async def _loaded_again(kit):
+async def write(kit: BrokerKit, records: tuple[object, ...]) -> None:
+    await kit.submit(lambda machine, now_ms: Result(None, records))
+
+
+async def _loaded_again(kit: BrokerKit) -> Pairs:
     await kit.loaded()
     for pair in PAIRS:
         await kit.put(pair)
@@ -145,14 +150,14 @@ async def _loaded_again(kit):
     return await kit.loaded()
 
 
-def test_a_full_disk_fails_what_waits_and_the_machine_is_loaded_again():
-    async def test(kit):
+def test_a_full_disk_fails_what_waits_and_the_machine_is_loaded_again() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         machine = await kit.loaded()
         await kit.put(("a", "1"))
         kit.disk.disk_full(0)
         waiting = kit.put(("a", "2"))
-        assert waiting.exception().code is ErrorCode.not_coordinator
+        assert refusal_of(waiting) is ErrorCode.not_coordinator
         with pytest.raises(ApiError) as refusal:
             kit.get("a").result()
         assert refusal.value.code is ErrorCode.coordinator_load_in_progress
@@ -165,20 +170,20 @@ def test_a_full_disk_fails_what_waits_and_the_machine_is_loaded_again():
     run(test)
 
 
-def test_too_few_replicas_refuse_a_write():
-    async def test(kit):
+def test_too_few_replicas_refuse_a_write() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         partition = kit.partition()
         leader_of(partition).in_sync_replicas = ()
         reply = kit.put(("a", "1"))
-        assert reply.exception().code is ErrorCode.coordinator_not_available
+        assert refusal_of(reply) is ErrorCode.coordinator_not_available
 
     run(test)
 
 
-def test_a_failed_sync_ends_the_coordinator():
-    async def test(kit):
+def test_a_failed_sync_ends_the_coordinator() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         kit.disk.fail_next_sync()
@@ -195,8 +200,8 @@ def test_a_failed_sync_ends_the_coordinator():
     run(test)
 
 
-def test_what_a_leader_has_in_its_log_is_loaded_before_it_is_committed():
-    async def test(kit):
+def test_what_a_leader_has_in_its_log_is_loaded_before_it_is_committed() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic(leader=2)
         log = kit.replicas._topics[TOPIC][0].log
         batch = encode_batch((("a", "1"),), PairCodec(), 5)
@@ -211,8 +216,8 @@ def test_what_a_leader_has_in_its_log_is_loaded_before_it_is_committed():
     run(test)
 
 
-def test_everything_survives_a_crash():
-    async def test(kit):
+def test_everything_survives_a_crash() -> None:
+    async def test(kit: BrokerKit) -> None:
         kit.create_topic()
         await kit.loaded()
         await asyncio.gather(*(kit.put((str(number), "x")) for number in range(50)))

@@ -1,6 +1,8 @@
 """Broker 1 asks; broker 2 coordinates every transactional id, until it is told otherwise."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from kio.schema.add_partitions_to_txn.v5.request import (
@@ -14,6 +16,8 @@ from kio.schema.add_partitions_to_txn.v5.response import (
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import i16, i32
 from tests.replication.manager_kit import ManagerKit
 
 from ottla.controller.records import NO_LEADER
@@ -32,48 +36,64 @@ REFUNDS = AskedTransaction("refunds", 8, 0)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
+# The broker, the request and what it is answered.
+Asked = tuple[int, AddPartitionsToTxnRequest, asyncio.Future[AddPartitionsToTxnResponse]]
+
+
 class Kit(ManagerKit):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.create(TRANSACTION_STATE_TOPIC, leader=2)
-        self.requests = asyncio.Queue()
+        self.requests: asyncio.Queue[Asked] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self.supervisor = Supervisor(loop, print)
         self.remote = RemoteTransactions(
             1, self.image, lambda _: 0, self._ask, self.supervisor, loop
         )
 
-    async def _ask(self, broker_id, request):
-        answer = asyncio.get_running_loop().create_future()
+    async def _ask(
+        self, broker_id: int, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse:
+        answer: asyncio.Future[AddPartitionsToTxnResponse] = asyncio.Future()
         self.requests.put_nowait((broker_id, request, answer))
         return await answer
 
-    def verify(self, transaction, *topic_partitions):
+    def verify(
+        self, transaction: AskedTransaction, *topic_partitions: TopicPartition
+    ) -> asyncio.Task[Any]:
         return asyncio.ensure_future(self.remote.verify(transaction, topic_partitions))
 
-    def add(self, transaction, *topic_partitions):
+    def add(
+        self, transaction: AskedTransaction, *topic_partitions: TopicPartition
+    ) -> asyncio.Task[Any]:
         return asyncio.ensure_future(self.remote.add(transaction, topic_partitions))
 
 
-def asked(transaction, *partitions, verify_only=True):
+def asked(
+    transaction: AskedTransaction, *partitions: int, verify_only: bool = True
+) -> AddPartitionsToTxnTransaction:
     return AddPartitionsToTxnTransaction(
-        transactional_id=transaction.transactional_id,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
+        transactional_id=TransactionalId(transaction.transactional_id),
+        producer_id=ProducerId(transaction.producer_id),
+        producer_epoch=i16(transaction.producer_epoch),
         verify_only=verify_only,
-        topics=(AddPartitionsToTxnTopic(name="orders", partitions=partitions),),
+        topics=(
+            AddPartitionsToTxnTopic(
+                name=TopicName("orders"), partitions=tuple(map(i32, partitions))
+            ),
+        ),
     )
 
 
-def result(transaction, *codes):
+def result(transaction: AskedTransaction, *codes: ErrorCode) -> AddPartitionsToTxnResult:
     return AddPartitionsToTxnResult(
-        transactional_id=transaction.transactional_id,
+        transactional_id=TransactionalId(transaction.transactional_id),
         topic_results=(
             AddPartitionsToTxnTopicResult(
-                name="orders",
+                name=TopicName("orders"),
                 results_by_partition=tuple(
                     AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=code
+                        partition_index=i32(index), partition_error_code=code
                     )
                     for index, code in enumerate(codes)
                 ),
@@ -82,14 +102,16 @@ def result(transaction, *codes):
     )
 
 
-def response(*results, code=ErrorCode.none):
+def response(
+    *results: AddPartitionsToTxnResult, code: ErrorCode = ErrorCode.none
+) -> AddPartitionsToTxnResponse:
     return AddPartitionsToTxnResponse(
         throttle_time=NO_THROTTLE, error_code=code, results_by_transaction=results
     )
 
 
-def run(test):
-    async def whole():
+def run(test: Callable[[Kit], Awaitable[None]]) -> None:
+    async def whole() -> None:
         kit = Kit()
         await test(kit)
         await kit.supervisor.stop()
@@ -97,14 +119,14 @@ def run(test):
     asyncio.run(whole())
 
 
-async def code_of(call):
+async def code_of(call: asyncio.Task[Any]) -> ErrorCode:
     with pytest.raises(ApiError) as refused:
         await call
     return refused.value.code
 
 
-def test_questions_that_come_together_go_in_one_request():
-    async def test(kit):
+def test_questions_that_come_together_go_in_one_request() -> None:
+    async def test(kit: Kit) -> None:
         first, second = kit.verify(PAYMENTS, ORDERS_0, ORDERS_1), kit.add(REFUNDS, ORDERS_0)
         broker_id, request, answer = await kit.requests.get()
         assert broker_id == 2
@@ -128,8 +150,8 @@ def test_questions_that_come_together_go_in_one_request():
     run(test)
 
 
-def test_the_partition_that_is_refused_says_why_the_others_were_not_tried():
-    async def test(kit):
+def test_the_partition_that_is_refused_says_why_the_others_were_not_tried() -> None:
+    async def test(kit: Kit) -> None:
         call = kit.add(PAYMENTS, ORDERS_0, ORDERS_1)
         _, _, answer = await kit.requests.get()
         codes = (ErrorCode.operation_not_attempted, ErrorCode.unknown_topic_or_partition)
@@ -140,8 +162,10 @@ def test_the_partition_that_is_refused_says_why_the_others_were_not_tried():
 
 
 @pytest.mark.parametrize("results", [(), (result(PAYMENTS),)])
-def test_what_is_not_answered_is_not_in_the_transaction(results):
-    async def test(kit):
+def test_what_is_not_answered_is_not_in_the_transaction(
+    results: tuple[AddPartitionsToTxnResult, ...],
+) -> None:
+    async def test(kit: Kit) -> None:
         call = kit.verify(PAYMENTS, ORDERS_0)
         _, _, answer = await kit.requests.get()
         answer.set_result(response(*results))
@@ -150,8 +174,8 @@ def test_what_is_not_answered_is_not_in_the_transaction(results):
     run(test)
 
 
-def test_a_request_that_is_refused_or_lost_answers_all_of_its_questions():
-    async def test(kit):
+def test_a_request_that_is_refused_or_lost_answers_all_of_its_questions() -> None:
+    async def test(kit: Kit) -> None:
         calls = [kit.verify(PAYMENTS, ORDERS_0), kit.verify(REFUNDS, ORDERS_0)]
         _, _, answer = await kit.requests.get()
         answer.set_result(response(code=ErrorCode.cluster_authorization_failed))
@@ -165,8 +189,8 @@ def test_a_request_that_is_refused_or_lost_answers_all_of_its_questions():
     run(test)
 
 
-def test_a_transaction_that_is_being_completed_is_asked_about_again_wherever_it_is_then():
-    async def test(kit):
+def test_a_transaction_that_is_being_completed_is_asked_about_again_wherever_it_is_then() -> None:
+    async def test(kit: Kit) -> None:
         call = kit.add(PAYMENTS, ORDERS_0)
         _, _, answer = await kit.requests.get()
         kit.change(TRANSACTION_STATE_TOPIC, leader=3)
@@ -179,10 +203,12 @@ def test_a_transaction_that_is_being_completed_is_asked_about_again_wherever_it_
     run(test)
 
 
-def test_in_the_end_the_producer_is_told_that_it_is_still_being_completed(monkeypatch):
+def test_in_the_end_the_producer_is_told_that_it_is_still_being_completed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ottla.coordination.remote_transactions.RETRY_DELAYS_S", (0.0, 0.0))
 
-    async def test(kit):
+    async def test(kit: Kit) -> None:
         call = kit.add(PAYMENTS, ORDERS_0)
         for _ in range(3):
             _, _, answer = await kit.requests.get()
@@ -193,8 +219,8 @@ def test_in_the_end_the_producer_is_told_that_it_is_still_being_completed(monkey
     assert 0.5 < sum(RETRY_DELAYS_S) < 2  # Shorter than clients wait for an answer.
 
 
-def test_who_coordinates():
-    async def test(kit):
+def test_who_coordinates() -> None:
+    async def test(kit: Kit) -> None:
         assert kit.remote.is_elsewhere("payments")
         kit.change(TRANSACTION_STATE_TOPIC, leader=1)
         assert not kit.remote.is_elsewhere("payments")

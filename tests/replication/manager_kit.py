@@ -1,10 +1,16 @@
 """A replica manager of broker 1 that is fed with metadata by hand; the disk is in memory."""
 
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
+
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32, i64, u16
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import (
     BrokerEndpoint,
+    MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -19,27 +25,39 @@ from ottla.replication.manager import (
     ReplicaSettings,
     RoleListener,
 )
-from ottla.replication.partition import FlushPolicy
+from ottla.replication.partition import FlushPolicy, Partition
 from ottla.runtime.clock import ManualClock
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
 ME = 1
 LAG_MAX_MS = 1000
 
+Heard = tuple[str | int | tuple[int, ...], ...]
 
-def topic_id(name):
+
+def topic_id(name: str) -> UUID:
     return UUID(bytes=name.encode()[-16:].ljust(16, b"."))
+
+
+class NoFlusher:
+    """For partitions that leave it to the operating system when their log is synced."""
+
+    def request(self, log: PartitionLog, callback: Callable[[], None]) -> None:
+        raise AssertionError(f"{log.topic_partition} is not to be synced")
 
 
 class ManagerKit:
     """`heard` has what the manager told: (what, partition, ...)."""
 
-    def __init__(self, disk=None, directories=("/data",)):
+    def __init__(
+        self, disk: FaultyFilesystem | None = None, directories: tuple[str, ...] = ("/data",)
+    ) -> None:
         self.disk = disk or FaultyFilesystem(seed=3)
         self.clock = ManualClock()
-        self.heard = []
+        self.heard: list[Heard] = []
         self.image = MetadataImage()
         self.log_config = LogConfig()
         self.logs = LogManager(directories, self.disk, self.clock.now_ms)
@@ -48,7 +66,7 @@ class ManagerKit:
             ReplicaSettings(ME, FlushPolicy.OS, LAG_MAX_MS),
             self.logs,
             lambda topic: self.log_config,
-            None,
+            NoFlusher(),
             FetchSessions(10, 1),
             self.clock,
         )
@@ -59,61 +77,75 @@ class ManagerKit:
             )
         )
 
-    def listen_to_roles(self):
+    def listen_to_roles(self) -> None:
         """Into `heard` as well."""
         listener = RoleListener(self._tell("new leader"), self._tell("new isr"))
         self.replicas.listen_to_roles(listener)
 
-    def take_heard(self):
+    def take_heard(self) -> list[Heard]:
         heard, self.heard = self.heard, []
         return heard
 
-    def record(self, record):
+    def record(self, record: MetadataRecord) -> None:
         self.image.replay(record)
         self.replicas.on_record(record, self.image)
 
-    def create(self, name, replicas=(1, 2, 3), isr=None, leader=None, index=0):
+    def create(
+        self,
+        name: str,
+        replicas: tuple[int, ...] = (1, 2, 3),
+        isr: tuple[int, ...] | None = None,
+        leader: int | None = None,
+        index: int = 0,
+    ) -> None:
         if name not in self.image.topics:
-            self.record(TopicRecord(name=name, topic_id=topic_id(name)))
+            self.record(TopicRecord(name=TopicName(name), topic_id=topic_id(name)))
         self.record(
             PartitionRecord(
-                partition_id=index,
+                partition_id=i32(index),
                 topic_id=topic_id(name),
-                replicas=replicas,
-                isr=replicas if isr is None else isr,
-                leader=replicas[0] if leader is None else leader,
+                replicas=tuple(map(BrokerId, replicas)),
+                isr=tuple(map(BrokerId, replicas if isr is None else isr)),
+                leader=BrokerId(replicas[0] if leader is None else leader),
             )
         )
 
-    def change(self, name, index=0, **changes):
-        self.record(PartitionChangeRecord(partition_id=index, topic_id=topic_id(name), **changes))
+    def change(self, name: str, index: int = 0, **changes: Any) -> None:
+        self.record(
+            PartitionChangeRecord(partition_id=i32(index), topic_id=topic_id(name), **changes)
+        )
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         self.record(RemoveTopicRecord(topic_id=topic_id(name)))
 
-    def register(self, *broker_ids, fenced=False):
+    def register(self, *broker_ids: int, fenced: bool = False) -> None:
         for broker_id in broker_ids:
             self.record(
                 RegisterBrokerRecord(
-                    broker_id=broker_id,
+                    broker_id=BrokerId(broker_id),
                     incarnation_id=UUID(int=broker_id),
-                    broker_epoch=70 + broker_id,
+                    broker_epoch=i64(70 + broker_id),
                     end_points=(
-                        BrokerEndpoint(name="PLAINTEXT", host="localhost", port=broker_id),
+                        BrokerEndpoint(name="PLAINTEXT", host="localhost", port=u16(broker_id)),
                     ),
                     fenced=fenced,
                 )
             )
 
-    def partition(self, name, index=0):
+    def partition(self, name: str, index: int = 0) -> Partition:
         """Whatever its role is."""
+        partition = self.find_partition(name, index)
+        assert partition is not None
+        return partition
+
+    def find_partition(self, name: str, index: int = 0) -> Partition | None:
         for partition in self.replicas.partitions():
             if partition.log.topic_partition == (name, index):
                 return partition
         return None
 
-    def _tell(self, what):
-        def hear(partition, *more):
+    def _tell(self, what: str) -> Callable[..., None]:
+        def hear(partition: Partition, *more: int | tuple[int, ...] | str) -> None:
             self.heard.append((what, str(partition.log.topic_partition), *more))
 
         return hear

@@ -1,9 +1,12 @@
 import asyncio
 import random
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from tests.kits.world import until as wait_until
 from tests.replication.manager_kit import ME, ManagerKit, topic_id
 from tests.replication.test_manager import append
@@ -11,6 +14,7 @@ from tests.replication.test_manager import append
 from ottla.controller.directories import LOST, UNASSIGNED
 from ottla.protocol.errors import ErrorCode
 from ottla.replication.damaged_replicas import DamagedReplicas, RepairSettings
+from ottla.replication.partition import Partition
 from ottla.runtime.supervisor import Supervisor
 
 TOPIC = "topic"
@@ -19,7 +23,7 @@ TOPIC = "topic"
 class Kit(ManagerKit):
     """A broker whose log has damage at offset 1; `told` is what the controller was told."""
 
-    def __init__(self, replicas=(1, 2, 3), leader=1):
+    def __init__(self, replicas: tuple[int, ...] = (1, 2, 3), leader: int = 1) -> None:
         super().__init__()
         self.told: list[UUID | None] = []
         self.truncated: list[int] = []
@@ -36,7 +40,7 @@ class Kit(ManagerKit):
         if leader != ME:
             self.change(TOPIC, leader=leader)
 
-    async def assign(self, request):
+    async def assign(self, request: AssignReplicasToDirsRequest) -> Any:
         (directory,) = request.directories
         self.told.append(directory.id_)
         if self.refusal is ErrorCode.none:
@@ -54,16 +58,18 @@ class Kit(ManagerKit):
             error_code=ErrorCode.none, directories=(SimpleNamespace(topics=topics),)
         )
 
-    async def truncate(self, partition, offset):
+    async def truncate(self, partition: Partition, offset: int) -> None:
         state = self.image.topics[TOPIC].partitions[0]
         assert ME not in state.isr, "others count on what is truncated"
         assert state.leader != ME
         self.truncated.append(offset)
         partition.log.truncate_to(offset)
 
-    def run(self, until):
-        async def whole():
-            supervisor = Supervisor(asyncio.get_running_loop(), pytest.fail)
+    def run(self, until: Callable[[], bool]) -> None:
+        async def whole() -> None:
+            supervisor = Supervisor(
+                asyncio.get_running_loop(), lambda error: pytest.fail(str(error))
+            )
             damaged = DamagedReplicas(
                 RepairSettings(ME, lambda: 71, random.Random(0)),
                 self.logs,
@@ -81,7 +87,7 @@ class Kit(ManagerKit):
 
 
 @pytest.mark.parametrize("leader", [1, 2], ids=["leader", "follower"])
-def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader):
+def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader: int) -> None:
     kit = Kit(leader=leader)
     directory = kit.logs.log_dirs.ids["/data"]
     kit.run(lambda: len(kit.told) == 2)
@@ -91,7 +97,9 @@ def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader):
     assert kit.logs.damaged == []
 
 
-def test_nothing_is_truncated_while_nobody_else_has_everything(caplog):
+def test_nothing_is_truncated_while_nobody_else_has_everything(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     kit = Kit()
     kit.refusal = ErrorCode.eligible_leaders_not_available
     kit.run(lambda: len(kit.told) >= 2)
@@ -100,7 +108,7 @@ def test_nothing_is_truncated_while_nobody_else_has_everything(caplog):
     assert kit.replicas.find(TOPIC, 0).log.log_end_offset == 3
 
 
-def test_a_single_replica_is_served_around_its_damage(caplog):
+def test_a_single_replica_is_served_around_its_damage(caplog: pytest.LogCaptureFixture) -> None:
     kit = Kit(replicas=(1,))
     kit.run(lambda: True)
     assert kit.told == []

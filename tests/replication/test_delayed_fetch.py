@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 from tests.replication.roles import leader_of
@@ -36,7 +37,7 @@ class Fetcher:
         self.partitions[index] = partition
         return partition
 
-    def start(self, *indexes: int, **terms: int) -> "asyncio.Future[list[PartitionData]]":
+    def start(self, *indexes: int, **terms: Any) -> "asyncio.Future[list[PartitionData]]":
         answer: asyncio.Future[list[PartitionData]] = self.loop.create_future()
 
         def on_complete(fetched: list[Fetched]) -> None:

@@ -1,7 +1,7 @@
 """Replicas move between log directories while they are written to, followed and read."""
 
 import pytest
-from tests.kits.brokers import run
+from tests.kits.brokers import BrokerOfCluster, Cluster, run
 from tests.kits.world import until
 from tests.storage.batches import read_all
 
@@ -12,37 +12,39 @@ from ottla.replication.partition import FlushPolicy
 ORDERS = TopicPartition("orders", 0)
 
 
-async def move(broker, path, topic_partition=ORDERS):
+async def move(
+    broker: BrokerOfCluster, path: str, topic_partition: TopicPartition = ORDERS
+) -> None:
     await broker.run(broker.served.directory_moves.request(topic_partition, path))
 
 
-def path_of(broker):
+def path_of(broker: BrokerOfCluster) -> str:
     return broker.log("orders").log_directory.path
 
 
-async def arrive(broker, path):
+async def arrive(broker: BrokerOfCluster, path: str) -> None:
     await until(lambda: path_of(broker) == path and not broker.logs.futures.all)
 
 
-async def retired(broker, path):
+async def retired(broker: BrokerOfCluster, path: str) -> None:
     """The former directory is out of the way."""
     await until(lambda: "orders-0" not in broker.disk.list(path))
 
 
-def hold_up_moves(broker):
+def hold_up_moves(broker: BrokerOfCluster) -> None:
     broker.replicas.throttle.directory_moves.set_rate(1)
     broker.replicas.throttle.directory_moves.spend(1000)
 
 
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 @pytest.mark.parametrize("mover", [1, 2])
-def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
-    async def test(cluster):
+def test_a_leader_and_a_follower_move_while_records_come(policy: FlushPolicy, mover: int) -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1, 2))
         leader, broker = cluster.brokers[1], cluster.brokers[mover]
         values = [f"before {number}" for number in range(50)]
         await leader.produce("orders", *values)
-        moved = []
+        moved: list[TopicPartition] = []
         broker.served.directory_moves.on_moved = moved.append
         for path in ("/b", "/a", "/b"):
             await move(broker, path)
@@ -61,14 +63,15 @@ def test_a_leader_and_a_follower_move_while_records_come(policy, mover):
     run(test, broker_ids=(1, 2), policy=policy, directories=("/a", "/b"))
 
 
-def test_a_leader_is_read_by_its_follower_right_through_a_move():
-    async def test(cluster):
+def test_a_leader_is_read_by_its_follower_right_through_a_move() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1, 2))
         leader = cluster.brokers[1]
         partition = leader.partition("orders")
         for number in range(20):
             await leader.produce("orders", f"{number}")
         first = partition.read(0, 1, committed_only=False)
+        assert first is not None
         former = partition.log
         await move(leader, "/b")
         await arrive(leader, "/b")
@@ -83,13 +86,13 @@ def test_a_leader_is_read_by_its_follower_right_through_a_move():
     run(test, broker_ids=(1, 2), directories=("/a", "/b"))
 
 
-def test_what_is_refused_and_what_is_called_off():
-    async def test(cluster):
+def test_what_is_refused_and_what_is_called_off() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1,))
         broker = cluster.brokers[1]
         futures = broker.logs.futures
 
-        async def code_of(topic_partition, path):
+        async def code_of(topic_partition: TopicPartition, path: str) -> ErrorCode:
             with pytest.raises(ApiError) as caught:
                 await move(broker, path, topic_partition)
             return caught.value.code
@@ -119,8 +122,8 @@ def test_what_is_refused_and_what_is_called_off():
     run(test, broker_ids=(1,), directories=("/a", "/b", "/c"))
 
 
-def test_a_move_goes_on_after_a_crash():
-    async def test(cluster):
+def test_a_move_goes_on_after_a_crash() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1,))
         broker = cluster.brokers[1]
         await broker.produce("orders", *map(str, range(100)))
@@ -137,10 +140,10 @@ def test_a_move_goes_on_after_a_crash():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_answered_holds_though_the_power_fails(seed):
+def test_what_was_answered_holds_though_the_power_fails(seed: int) -> None:
     """A move that was begun goes on, and one that was called off does not come back."""
 
-    async def test(cluster):
+    async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1,))
         await cluster.create("payments", (1,))
         broker, payments = cluster.brokers[1], TopicPartition("payments", 0)

@@ -1,8 +1,10 @@
 """Broker 1 leads `a` and `b`, followed by 2 and 3; the fetches of 2 are served."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from typing import Any
 
 import pytest
 from tests.replication.manager_kit import ManagerKit, topic_id
@@ -16,16 +18,22 @@ from ottla.protocol.hot_fetch import (
     FetchedTopic,
     FetchRequest,
     ForgottenTopic,
+    PartitionData,
 )
-from ottla.replication.follower_sessions import FollowerSessions
+from ottla.replication.follower_sessions import FollowerAnswer, FollowerSessions
 from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
+from ottla.storage.appended import Appended
+from ottla.storage.reading import LogSlice
 
 BYTES_MAX = 1 << 20
 
+# An error, a divergence, or the values and the high watermark.
+Told = EpochEndOffset | ErrorCode | tuple[list[str], int]
+
 
 class Kit(ManagerKit):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.executor = ThreadPoolExecutor(1)
         loop = asyncio.get_running_loop()
@@ -41,13 +49,20 @@ class Kit(ManagerKit):
         self.create("b")
         self.take_heard()
 
-    def append(self, name, *values):
+    def append(self, name: str, *values: bytes) -> Appended:
         return leader_of(self.replicas.find(name, 0)).append(*produced(*values), NOW_MS)
 
-    def high_watermark(self, name):
+    def high_watermark(self, name: str) -> int:
         return self.replicas.find(name, 0).log.high_watermark
 
-    def fetch(self, *asked, session=(0, 0), forgotten=(), wait_ms=0, bytes_max=BYTES_MAX):
+    def fetch(
+        self,
+        *asked: tuple[str, FetchedPartition],
+        session: tuple[int, int] = (0, 0),
+        forgotten: tuple[()] | list[str] = (),
+        wait_ms: int = 0,
+        bytes_max: int = BYTES_MAX,
+    ) -> asyncio.Future[Any]:
         """A future of (error code, session id, {topic: what it was told})."""
         request = request_of(*asked, session=session, forgotten=forgotten, wait_ms=wait_ms)
         answered = asyncio.get_running_loop().create_future()
@@ -56,7 +71,7 @@ class Kit(ManagerKit):
         )
         return answered
 
-    async def told(self, *asked, **options):
+    async def told(self, *asked: tuple[str, FetchedPartition], **options: Any) -> dict[str, Told]:
         answer = await self.fetch(*asked, **options)
         assert answer.error_code == ErrorCode.none
         return {
@@ -64,11 +79,20 @@ class Kit(ManagerKit):
         }
 
 
-def wanted(name, offset, last_epoch=0, leader_epoch=0, size_max=BYTES_MAX):
+def wanted(
+    name: str, offset: int, last_epoch: int = 0, leader_epoch: int = 0, size_max: int = BYTES_MAX
+) -> tuple[str, FetchedPartition]:
     return name, FetchedPartition(0, leader_epoch, offset, last_epoch, 0, size_max)
 
 
-def request_of(*asked, session=(0, 0), forgotten=(), wait_ms=0, replica=2, broker_epoch=72):
+def request_of(
+    *asked: tuple[str, FetchedPartition],
+    session: tuple[int, int] = (0, 0),
+    forgotten: tuple[()] | list[str] = (),
+    wait_ms: int = 0,
+    replica: int = 2,
+    broker_epoch: int = 72,
+) -> FetchRequest:
     return FetchRequest(
         replica,
         broker_epoch,
@@ -84,18 +108,25 @@ def request_of(*asked, session=(0, 0), forgotten=(), wait_ms=0, replica=2, broke
     )
 
 
-def describe(data):
-    """An error, a divergence, or the values and the high watermark."""
+def describe(data: PartitionData) -> Told:
     if data.error_code:
         return ErrorCode(data.error_code)
     if data.diverging_epoch is not None:
         return data.diverging_epoch
-    values = [] if data.records is None else values_of(data.records.read())
-    return [value.decode() for value in values], data.high_watermark
+    values: list[str] = []
+    if data.records is not None:
+        assert isinstance(data.records, LogSlice)
+        values = [(value or b"").decode() for value in values_of(data.records.read())]
+    return values, data.high_watermark
 
 
-def run(test):
-    async def whole():
+def first_value(told: Told) -> str:
+    assert not isinstance(told, EpochEndOffset | ErrorCode)
+    return told[0][0]
+
+
+def run(test: Callable[[Kit], Awaitable[None]]) -> None:
+    async def whole() -> None:
         kit = Kit()
         try:
             await test(kit)
@@ -105,13 +136,13 @@ def run(test):
     asyncio.run(whole())
 
 
-async def turns():
+async def turns() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_a_follower_gets_what_is_not_committed():
-    async def test(kit):
+def test_a_follower_gets_what_is_not_committed() -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one", b"two")
         assert await kit.told(wanted("a", 0), wanted("b", 0)) == {
             "a": (["one", "two"], 0),
@@ -121,8 +152,8 @@ def test_a_follower_gets_what_is_not_committed():
     run(test)
 
 
-def test_its_offset_moves_the_high_watermark():
-    async def test(kit):
+def test_its_offset_moves_the_high_watermark() -> None:
+    async def test(kit: Kit) -> None:
         kit.change("a", isr=(1, 2))
         kit.append("a", b"one")
         await kit.told(wanted("a", 0))
@@ -133,8 +164,8 @@ def test_its_offset_moves_the_high_watermark():
     run(test)
 
 
-def test_a_session_is_told_only_what_is_new():
-    async def test(kit):
+def test_a_session_is_told_only_what_is_new() -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one")
         first = await kit.fetch(wanted("a", 0), wanted("b", 0))
         assert first.session_id == 1
@@ -148,8 +179,8 @@ def test_a_session_is_told_only_what_is_new():
     run(test)
 
 
-def test_an_append_answers_the_fetch_that_waits():
-    async def test(kit):
+def test_an_append_answers_the_fetch_that_waits() -> None:
+    async def test(kit: Kit) -> None:
         await kit.told(wanted("a", 0), wanted("b", 0))
         answer = kit.fetch(session=(1, 1), wait_ms=60_000)
         await turns()
@@ -163,16 +194,16 @@ def test_an_append_answers_the_fetch_that_waits():
     run(test)
 
 
-def test_time_answers_the_fetch_that_waits():
-    async def test(kit):
+def test_time_answers_the_fetch_that_waits() -> None:
+    async def test(kit: Kit) -> None:
         await kit.told(wanted("a", 0))
         assert await kit.told(session=(1, 1), wait_ms=1) == {}
 
     run(test)
 
 
-def test_what_is_committed_is_told_soon_without_records():
-    async def test(kit):
+def test_what_is_committed_is_told_soon_without_records() -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one")
         await kit.told(wanted("a", 0))
         answer = kit.fetch(wanted("a", 1), session=(1, 1), wait_ms=60_000)
@@ -193,8 +224,10 @@ def test_what_is_committed_is_told_soon_without_records():
         (wanted("missing", 0), ErrorCode.unknown_topic_id),
     ],
 )
-def test_a_follower_that_cannot_go_on_hears_why_and_does_not_count(asked, told):
-    async def test(kit):
+def test_a_follower_that_cannot_go_on_hears_why_and_does_not_count(
+    asked: tuple[str, FetchedPartition], told: EpochEndOffset | ErrorCode
+) -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one")
         kit.change("a", isr=(1, 2), leader=1)
         kit.append("a", b"two")
@@ -206,8 +239,8 @@ def test_a_follower_that_cannot_go_on_hears_why_and_does_not_count(asked, told):
     run(test)
 
 
-def test_an_offset_before_the_log_hears_where_the_log_starts():
-    async def test(kit):
+def test_an_offset_before_the_log_hears_where_the_log_starts() -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one")
         log = kit.replicas.find("a", 0).log
         log.high_watermark = 1
@@ -218,8 +251,8 @@ def test_an_offset_before_the_log_hears_where_the_log_starts():
     run(test)
 
 
-def test_leadership_that_is_lost_answers_the_fetch_that_waits():
-    async def test(kit):
+def test_leadership_that_is_lost_answers_the_fetch_that_waits() -> None:
+    async def test(kit: Kit) -> None:
         await kit.told(wanted("a", 0))
         answer = kit.fetch(session=(1, 1), wait_ms=60_000)
         kit.change("a", leader=3)
@@ -235,8 +268,8 @@ def test_leadership_that_is_lost_answers_the_fetch_that_waits():
     run(test)
 
 
-def test_a_forgotten_partition_is_not_told():
-    async def test(kit):
+def test_a_forgotten_partition_is_not_told() -> None:
+    async def test(kit: Kit) -> None:
         await kit.told(wanted("a", 0), wanted("b", 0))
         assert await kit.told(session=(1, 1), forgotten=["a"]) == {}
         kit.append("a", b"one")
@@ -245,24 +278,24 @@ def test_a_forgotten_partition_is_not_told():
     run(test)
 
 
-def test_partitions_take_turns_when_the_answer_is_full():
-    async def test(kit):
+def test_partitions_take_turns_when_the_answer_is_full() -> None:
+    async def test(kit: Kit) -> None:
         for name in ("a", "b"):
             kit.append(name, b"1", b"x" * 500)
             kit.append(name, b"2", b"x" * 500)
         first = await kit.told(wanted("a", 0), wanted("b", 0), bytes_max=700)
-        assert first["a"][0][0] == "1"
+        assert first_value(first["a"]) == "1"
         assert first["b"] == ([], 0)
         second = await kit.told(wanted("a", 2), session=(1, 1), bytes_max=700)
         assert set(second) == {"b"}
         third = await kit.told(wanted("b", 2), session=(1, 2), bytes_max=700)
-        assert third["a"][0][0] == "2"
+        assert first_value(third["a"]) == "2"
 
     run(test)
 
 
-def test_a_follower_that_caught_up_joins_the_in_sync_set():
-    async def test(kit):
+def test_a_follower_that_caught_up_joins_the_in_sync_set() -> None:
+    async def test(kit: Kit) -> None:
         kit.change("a", isr=(1,))
         kit.append("a", b"one")
         await kit.told(wanted("a", 0))
@@ -273,8 +306,8 @@ def test_a_follower_that_caught_up_joins_the_in_sync_set():
     run(test)
 
 
-def test_sessions_that_are_not_known_are_refused():
-    async def test(kit):
+def test_sessions_that_are_not_known_are_refused() -> None:
+    async def test(kit: Kit) -> None:
         await kit.told(wanted("a", 0))
         for session, code in (
             ((2, 1), ErrorCode.fetch_session_id_not_found),
@@ -287,8 +320,8 @@ def test_sessions_that_are_not_known_are_refused():
     run(test)
 
 
-def test_a_fetch_without_a_session_leaves_none():
-    async def test(kit):
+def test_a_fetch_without_a_session_leaves_none() -> None:
+    async def test(kit: Kit) -> None:
         kit.append("a", b"one")
         assert await kit.told(wanted("a", 0), session=(0, -1)) == {"a": (["one"], 0)}
         assert len(kit.sessions) == 0
@@ -296,11 +329,11 @@ def test_a_fetch_without_a_session_leaves_none():
     run(test)
 
 
-def test_a_session_that_ended_is_not_answered():
-    async def test(kit):
+def test_a_session_that_ended_is_not_answered() -> None:
+    async def test(kit: Kit) -> None:
         request = request_of(wanted("a", 0))
         session = kit.sessions.resolve(request)
-        answers = []
+        answers: list[FollowerAnswer] = []
         session.fetch(request, BYTES_MAX, by_id=True, respond=answers.append)
         waiting = request_of(session=(1, 1), wait_ms=60_000)
         kit.sessions.resolve(waiting).fetch(waiting, BYTES_MAX, by_id=True, respond=answers.append)

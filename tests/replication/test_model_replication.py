@@ -5,9 +5,12 @@ A seed that fails is run again by `run(scenario(seed), ...)`.
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
 
 import pytest
-from tests.kits.brokers import SHORT_LAG_MAX_MS, run
+from tests.kits.brokers import SHORT_LAG_MAX_MS, Cluster, run
 from tests.kits.world import until
 from tests.storage.batches import read_all
 
@@ -25,14 +28,14 @@ class Producer:
     It writes to any broker that believes that it leads.
     """
 
-    def __init__(self, cluster, name, chance):
+    def __init__(self, cluster: Cluster, name: str, chance: Random) -> None:
         self.cluster = cluster
         self.chance = chance
         self.name = name
-        self.acked = []
+        self.acked: list[str] = []
         self.stopped = False
 
-    async def run(self):
+    async def run(self) -> None:
         number = 0
         while not self.stopped:
             value = f"{self.name}{number}"
@@ -47,23 +50,23 @@ class Producer:
                 self.acked.append(value)
 
 
-async def fence(cluster, broker_id):
+async def fence(cluster: Cluster, broker_id: int) -> None:
     """As the controller does: out of the set while others are in it, and no leader any more."""
     isr = cluster.state(TOPIC).isr
     others = tuple(member for member in isr if member != broker_id)
-    changes = {"isr": others or isr}
+    changes: dict[str, Any] = {"isr": others or isr}
     if cluster.state(TOPIC).leader == broker_id:
         changes["leader"] = (others or [NO_LEADER])[0]
     await cluster.change(TOPIC, **changes)
 
 
-async def crash(cluster, chance, broker_id):
+async def crash(cluster: Cluster, chance: Random, broker_id: int) -> None:
     await cluster.crash(broker_id)
     await asyncio.sleep(chance.random() * 0.05)
     await cluster.restart(broker_id)
 
 
-async def cut(cluster, chance, broker_id):
+async def cut(cluster: Cluster, chance: Random, broker_id: int) -> None:
     """The controller hears nothing of it, and it nothing of the controller."""
     cluster.cut(broker_id)
     await asyncio.sleep(chance.random() * 0.05)
@@ -72,14 +75,14 @@ async def cut(cluster, chance, broker_id):
     cluster.heal()
 
 
-async def elect(cluster, chance, broker_id):
+async def elect(cluster: Cluster, chance: Random, broker_id: int) -> None:
     if broker_id in cluster.state(TOPIC).isr:
         await cluster.change(TOPIC, leader=broker_id)
     await asyncio.sleep(chance.random() * 0.02)
 
 
-def scenario(seed):
-    async def test(cluster):
+def scenario(seed: int) -> Callable[[Cluster], Coroutine[Any, Any, None]]:
+    async def test(cluster: Cluster) -> None:
         chance = random.Random(seed)
         await cluster.create(TOPIC)
         producers = [Producer(cluster, name, chance) for name in "abc"]
@@ -105,7 +108,7 @@ def scenario(seed):
 
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_was_acknowledged_survives_each_failure(seed, policy):
+def test_what_was_acknowledged_survives_each_failure(seed: int, policy: FlushPolicy) -> None:
     run(
         scenario(seed),
         policy=policy,

@@ -9,12 +9,12 @@ FULL = ApiError(ErrorCode.kafka_storage_error, "the disk is full")
 FEW = ApiError(ErrorCode.not_enough_replicas)
 
 
-def told(error):
+def told(error: ApiError) -> tuple[ErrorCode, str]:
     return error.code, error.message
 
 
 @pytest.mark.parametrize("reason", [FULL, FEW])
-def test_what_comes_behind_a_refused_batch_is_refused_with_it(reason):
+def test_what_comes_behind_a_refused_batch_is_refused_with_it(reason: ApiError) -> None:
     refused = RefusedWrites()
     assert refused.explain(header_of(sequence=5), 5, reason) == told(reason)
     assert refused.explain(header_of(sequence=7), 5, GAP) == told(reason)
@@ -22,7 +22,7 @@ def test_what_comes_behind_a_refused_batch_is_refused_with_it(reason):
     assert refused.explain(header_of(sequence=9), 5, GAP) == told(reason)
 
 
-def test_a_gap_that_nothing_explains_is_told():
+def test_a_gap_that_nothing_explains_is_told() -> None:
     refused = RefusedWrites()
     assert refused.explain(header_of(sequence=7), 5, GAP) == told(GAP)
     refused.explain(header_of(sequence=5), 5, FULL)
@@ -31,14 +31,14 @@ def test_a_gap_that_nothing_explains_is_told():
     assert refused.explain(header_of(sequence=7)._replace(producer_id=99), 5, GAP) == told(GAP)
 
 
-def test_other_reasons_explain_nothing():
+def test_other_reasons_explain_nothing() -> None:
     refused = RefusedWrites()
     fenced = ApiError(ErrorCode.invalid_producer_epoch)
     assert refused.explain(header_of(sequence=5), 5, fenced) == told(fenced)
     assert refused.explain(header_of(sequence=7), 5, GAP) == told(GAP)
 
 
-def test_producers_that_never_come_back_take_no_room_for_good():
+def test_producers_that_never_come_back_take_no_room_for_good() -> None:
     refused = RefusedWrites()
     for producer_id in range(PRODUCERS_MAX + 1):
         header = header_of(sequence=5)._replace(producer_id=producer_id)

@@ -1,9 +1,10 @@
 """Followers beside their leaders, on real nodes."""
 
 import asyncio
+from typing import Any
 
 import pytest
-from tests.kits.brokers import CONTROLLER, SHORT_LAG_MAX_MS, run
+from tests.kits.brokers import CONTROLLER, SHORT_LAG_MAX_MS, Cluster, run
 from tests.kits.world import until
 from tests.replication.roles import leader_of
 from tests.storage.batches import read_all
@@ -16,20 +17,20 @@ from ottla.replication.replica_fetchers import PURPOSE
 BOTH = pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])
 
 
-def same_logs(cluster, name):
+def same_logs(cluster: Cluster, name: str) -> bool:
     logs = [read_all(broker.log(name)) for broker in cluster.brokers.values()]
     return all(log == logs[0] for log in logs)
 
 
-def committed_everywhere(cluster, name, *values):
+def committed_everywhere(cluster: Cluster, name: str, *values: str) -> bool:
     return all(
         broker.values(name, committed=True) == list(values) for broker in cluster.brokers.values()
     )
 
 
 @BOTH
-def test_what_is_acknowledged_is_on_every_in_sync_replica(policy):
-    async def test(cluster):
+def test_what_is_acknowledged_is_on_every_in_sync_replica(policy: FlushPolicy) -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         for number in range(20):
@@ -44,8 +45,8 @@ def test_what_is_acknowledged_is_on_every_in_sync_replica(policy):
     run(test, policy=policy)
 
 
-def test_many_partitions_share_a_fetch():
-    async def test(cluster):
+def test_many_partitions_share_a_fetch() -> None:
+    async def test(cluster: Cluster) -> None:
         names = [f"topic-{number}" for number in range(30)]
         for name in names:
             await cluster.create(name)
@@ -60,10 +61,10 @@ def test_many_partitions_share_a_fetch():
     run(test, replica_fetch_wait_max_ms=600_000)
 
 
-def test_a_new_partition_does_not_wait_for_the_fetch_of_the_others():
+def test_a_new_partition_does_not_wait_for_the_fetch_of_the_others() -> None:
     """A fetch that waits is answered when the follower sends another one."""
 
-    async def test(cluster):
+    async def test(cluster: Cluster) -> None:
         for name in ("first", "second", "third"):
             await cluster.create(name)
             await cluster.leader(name).produce(name, name)
@@ -73,8 +74,8 @@ def test_a_new_partition_does_not_wait_for_the_fetch_of_the_others():
     run(test, replica_fetch_wait_max_ms=600_000)
 
 
-def test_a_follower_without_a_log_copies_all_of_it():
-    async def test(cluster):
+def test_a_follower_without_a_log_copies_all_of_it() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic", isr=(1,))
         cluster.cut(3)
         leader = cluster.leader("topic")
@@ -87,8 +88,8 @@ def test_a_follower_without_a_log_copies_all_of_it():
     run(test)
 
 
-def test_a_follower_that_is_cut_off_leaves_the_set_and_comes_back():
-    async def test(cluster):
+def test_a_follower_that_is_cut_off_leaves_the_set_and_comes_back() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         await leader.produce("topic", "one")
@@ -103,8 +104,8 @@ def test_a_follower_that_is_cut_off_leaves_the_set_and_comes_back():
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
-def test_a_follower_can_join_while_producers_write():
-    async def test(cluster):
+def test_a_follower_can_join_while_producers_write() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic", isr=(1,))
         leader = cluster.leader("topic")
         number = 0
@@ -117,8 +118,8 @@ def test_a_follower_can_join_while_producers_write():
 
 
 @BOTH
-def test_a_leader_that_returns_gives_up_what_was_not_committed(policy):
-    async def test(cluster):
+def test_a_leader_that_returns_gives_up_what_was_not_committed(policy: FlushPolicy) -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         old = cluster.leader("topic")
         await old.produce("topic", "one")
@@ -142,10 +143,10 @@ def test_a_leader_that_returns_gives_up_what_was_not_committed(policy):
     run(test, policy=policy)
 
 
-def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut():
+def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut() -> None:
     """Its leader said where to cut it; while others were synced, that leader was replaced."""
 
-    async def test(cluster):
+    async def test(cluster: Cluster) -> None:
         for name in ("parted", "synced"):
             await cluster.create(name)
             await cluster.leader(name).produce(name, "one")
@@ -158,7 +159,7 @@ def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut():
             await cluster.leader(name).produce(name, "other")
         with first.held_flushes("synced") as begun:
             cluster.heal()
-            await until(lambda: begun)
+            await until(lambda: bool(begun))
             await cluster.change("parted", leader=1, isr=(1,))
             with pytest.raises(ApiError):
                 await lost
@@ -170,8 +171,8 @@ def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut():
     run(test)
 
 
-def test_logs_that_parted_over_several_epochs_meet_again():
-    async def test(cluster):
+def test_logs_that_parted_over_several_epochs_meet_again() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         await cluster.leader("topic").produce("topic", "common")
         cluster.cut(1, 2, 3)
@@ -192,8 +193,8 @@ def test_logs_that_parted_over_several_epochs_meet_again():
     run(test)
 
 
-def test_an_epoch_in_which_nothing_was_written_does_not_stop_a_follower():
-    async def test(cluster):
+def test_an_epoch_in_which_nothing_was_written_does_not_stop_a_follower() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         await cluster.leader("topic").produce("topic", "one")
         for leader in (2, 3, 1, 2):
@@ -204,8 +205,8 @@ def test_an_epoch_in_which_nothing_was_written_does_not_stop_a_follower():
     run(test)
 
 
-def test_a_follower_that_the_leaders_log_does_not_reach_begins_anew():
-    async def test(cluster):
+def test_a_follower_that_the_leaders_log_does_not_reach_begins_anew() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         await leader.produce("topic", "one")
@@ -223,8 +224,8 @@ def test_a_follower_that_the_leaders_log_does_not_reach_begins_anew():
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
-def test_what_the_leader_deletes_is_deleted_on_its_followers():
-    async def test(cluster):
+def test_what_the_leader_deletes_is_deleted_on_its_followers() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         for number in range(5):
@@ -239,8 +240,8 @@ def test_what_the_leader_deletes_is_deleted_on_its_followers():
     run(test)
 
 
-def test_a_follower_that_hears_of_a_leader_first_asks_again_until_that_knows():
-    async def test(cluster):
+def test_a_follower_that_hears_of_a_leader_first_asks_again_until_that_knows() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         await cluster.leader("topic").produce("topic", "one")
         late = cluster.brokers[2]
@@ -256,8 +257,8 @@ def test_a_follower_that_hears_of_a_leader_first_asks_again_until_that_knows():
 
 
 @pytest.mark.parametrize("broken", [2, 3])
-def test_a_disk_that_fails_on_a_follower_holds_up_nobody_for_long(broken):
-    async def test(cluster):
+def test_a_disk_that_fails_on_a_follower_holds_up_nobody_for_long(broken: int) -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         await leader.produce("topic", "one")
@@ -268,17 +269,19 @@ def test_a_disk_that_fails_on_a_follower_holds_up_nobody_for_long(broken):
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
-def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(monkeypatch, caplog):
-    waits_ms = []
+def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    waits_ms: list[float] = []
     leave_out_for = ReplicaFetcher._leave_out_for
 
-    def leave_out_briefly(self, copy, wait_ms):
+    def leave_out_briefly(self: ReplicaFetcher, replica: Any, wait_ms: float) -> None:
         waits_ms.append(wait_ms)
-        leave_out_for(self, copy, 1)
+        leave_out_for(self, replica, 1)
 
     monkeypatch.setattr(ReplicaFetcher, "_leave_out_for", leave_out_briefly)
 
-    async def test(cluster):
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         leader = cluster.leader("topic")
         await leader.produce("topic", "one")
@@ -287,20 +290,20 @@ def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(m
         await leader.produce("topic", "two")
         await until(lambda: waits_ms.count(max(waits_ms)) > 3)
         disk.disk_full(None)
-        await until(
-            lambda: (
-                logs.log_dirs.look_for_room()
-                or committed_everywhere(cluster, "topic", "one", "two")
-            )
-        )
+
+        def looked_and_committed() -> bool:
+            logs.log_dirs.look_for_room()
+            return committed_everywhere(cluster, "topic", "one", "two")
+
+        await until(looked_and_committed)
         told = [line for line in caplog.text.splitlines() if "is full" in line]
         assert sum("topic-0" in line for line in told) == 1  # Others are of the metadata.
 
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
-def test_nothing_acknowledged_is_lost_when_every_broker_loses_its_power():
-    async def test(cluster):
+def test_nothing_acknowledged_is_lost_when_every_broker_loses_its_power() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         for number in range(5):
             await cluster.leader("topic").produce("topic", f"{number}")
@@ -314,8 +317,8 @@ def test_nothing_acknowledged_is_lost_when_every_broker_loses_its_power():
     run(test)
 
 
-def test_a_broker_that_lost_its_disk_is_filled_again():
-    async def test(cluster):
+def test_a_broker_that_lost_its_disk_is_filled_again() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic")
         await cluster.leader("topic").produce("topic", "one")
         await cluster.crash(3)
@@ -328,8 +331,8 @@ def test_a_broker_that_lost_its_disk_is_filled_again():
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
-def test_a_partition_that_moves_away_is_copied_no_longer():
-    async def test(cluster):
+def test_a_partition_that_moves_away_is_copied_no_longer() -> None:
+    async def test(cluster: Cluster) -> None:
         await cluster.create("topic", replicas=(1, 2))
         await cluster.leader("topic").produce("topic", "one")
         await cluster.change("topic", replicas=(1, 3), isr=(1,), adding_replicas=(3,))

@@ -13,7 +13,7 @@ RACKS = {1: "a", 2: "b", 3: "c", 4: "b"}
 
 
 @pytest.fixture
-def kit():
+def kit() -> ManagerKit:
     kit = ManagerKit()
     kit.register(1, 2, 3, 4)
     for broker_id, rack in RACKS.items():
@@ -25,7 +25,7 @@ def kit():
     return kit
 
 
-def choose(kit, offset, rack):
+def choose(kit: ManagerKit, offset: int, rack: str) -> int:
     return nearest_replica(kit.image, 1, kit.partition("topic"), offset, rack)
 
 
@@ -41,17 +41,19 @@ def choose(kit, offset, rack):
         (3, "d", LEADER),
     ],
 )
-def test_a_consumer_reads_in_its_rack_if_it_can(kit, offset, rack, chosen):
+def test_a_consumer_reads_in_its_rack_if_it_can(
+    kit: ManagerKit, offset: int, rack: str, chosen: int
+) -> None:
     assert choose(kit, offset, rack) == chosen
 
 
-def test_replicas_that_are_not_in_sync_or_alive_are_not_read_from(kit):
+def test_replicas_that_are_not_in_sync_or_alive_are_not_read_from(kit: ManagerKit) -> None:
     kit.change("topic", isr=(1, 2, 3))
     assert choose(kit, 3, "b") == 2
     kit.record(replace(kit.image.brokers[2], fenced=True))
     assert choose(kit, 3, "b") == LEADER
 
 
-def test_a_single_replica_is_read_from(kit):
+def test_a_single_replica_is_read_from(kit: ManagerKit) -> None:
     kit.create("single", replicas=(1,))
     assert nearest_replica(kit.image, 1, kit.partition("single"), 0, "b") == LEADER

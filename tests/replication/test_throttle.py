@@ -1,9 +1,10 @@
 """Quotas by hand, and followers of a cluster that are held up by them."""
 
 import asyncio
+from typing import Any
 
 import pytest
-from tests.kits.brokers import run
+from tests.kits.brokers import Cluster, run
 from tests.kits.world import until
 
 from ottla.replication.throttle import ReplicationQuota, is_listed
@@ -17,17 +18,17 @@ VALUE = "x" * 100_000  # More than a follower fetches at once.
     ("replicas", "expected"),
     [((), False), (("*",), True), (("0:1",), False), (("3:2", "0:1"), True), (("3:22",), False)],
 )
-def test_the_replicas_that_a_topic_names(replicas, expected):
+def test_the_replicas_that_a_topic_names(replicas: tuple[str, ...], expected: bool) -> None:
     assert is_listed(replicas, 3, 2) is expected
 
 
-def test_without_a_rate_nobody_waits():
+def test_without_a_rate_nobody_waits() -> None:
     quota = ReplicationQuota(ManualClock())
     quota.spend(10**15)
     assert quota.wait_ms == 0
 
 
-def test_what_was_too_much_is_paid_back_by_waiting():
+def test_what_was_too_much_is_paid_back_by_waiting() -> None:
     clock = ManualClock()
     quota = ReplicationQuota(clock)
     quota.set_rate(1000)
@@ -40,7 +41,7 @@ def test_what_was_too_much_is_paid_back_by_waiting():
     assert quota.wait_ms == 0
 
 
-def test_a_rest_saves_no_more_than_a_second_of_the_rate():
+def test_a_rest_saves_no_more_than_a_second_of_the_rate() -> None:
     clock = ManualClock()
     quota = ReplicationQuota(clock)
     quota.set_rate(1000)
@@ -49,7 +50,7 @@ def test_a_rest_saves_no_more_than_a_second_of_the_rate():
     assert quota.wait_ms > 0
 
 
-def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting():
+def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting() -> None:
     clock = ManualClock()
     quota = ReplicationQuota(clock)
     quota.set_rate(1000)
@@ -64,16 +65,16 @@ def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting():
     assert quota.wait_ms == 0
 
 
-def throttle(cluster, side, rate):
+def throttle(cluster: Cluster, side: str, rate: int) -> None:
     for broker in cluster.brokers.values():
         getattr(broker.replicas.throttle, side).set_rate(rate)
 
 
-def size(cluster, broker_id):
+def size(cluster: Cluster, broker_id: int) -> int:
     return cluster.brokers[broker_id].log("topic").size
 
 
-async def fill(cluster, **replicas):
+async def fill(cluster: Cluster, **replicas: Any) -> None:
     """All that broker 3 lacks, while it is cut off and not in sync; it names what is throttled."""
     configs = {f"{side}_replication_throttled_replicas": each for side, each in replicas.items()}
     await cluster.create("topic", isr=(1, 2), **configs)
@@ -84,8 +85,8 @@ async def fill(cluster, **replicas):
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side):
-    async def test(cluster):
+def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side: str) -> None:
+    async def test(cluster: Cluster) -> None:
         throttle(cluster, side, 1)
         for broker in cluster.brokers.values():
             broker.replicas.throttle.leader.spend(1000)
@@ -105,8 +106,8 @@ def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side):
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_a_throttled_copy_goes_on_by_itself(side):
-    async def test(cluster):
+def test_a_throttled_copy_goes_on_by_itself(side: str) -> None:
+    async def test(cluster: Cluster) -> None:
         throttle(cluster, side, 4_000_000)
         for broker in cluster.brokers.values():
             getattr(broker.replicas.throttle, side).spend(5_000_000)
@@ -118,8 +119,8 @@ def test_a_throttled_copy_goes_on_by_itself(side):
     run(test)
 
 
-def test_replicas_that_are_not_named_are_not_throttled():
-    async def test(cluster):
+def test_replicas_that_are_not_named_are_not_throttled() -> None:
+    async def test(cluster: Cluster) -> None:
         throttle(cluster, "leader", 1)
         throttle(cluster, "follower", 1)
         for broker in cluster.brokers.values():

@@ -1,3 +1,5 @@
+from functools import partial
+
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.replication.waiters import OffsetWaiters
 
@@ -5,8 +7,12 @@ from ottla.replication.waiters import OffsetWaiters
 def test_waiters_are_released_up_to_the_offset_that_was_reached() -> None:
     waiters = OffsetWaiters()
     released: list[str] = []
+
+    def release(name: str, _error: ApiError | None) -> None:
+        released.append(name)
+
     for offset, name in ((5, "a"), (7, "b"), (9, "c")):
-        waiters.add(offset, lambda error, name=name: released.append(name))
+        waiters.add(offset, partial(release, name))
     waiters.advance(7)
     assert released == ["a", "b"]
     assert len(waiters) == 1

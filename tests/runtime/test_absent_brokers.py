@@ -3,8 +3,10 @@
 import asyncio
 import selectors
 from itertools import pairwise
+from typing import Any, cast
 from uuid import UUID
 
+from kio.schema.vote.v2.request import VoteRequest
 from tests.controller.cluster import Cluster
 
 from ottla.network.peers import PeerUnreachable
@@ -21,17 +23,30 @@ from ottla.runtime.absent_brokers import (
 )
 from ottla.runtime.supervisor import Supervisor
 
+# The host, the cluster and the voter that it is taken for.
+Called = tuple[str, str | None, int]
+
 
 class Peers:
     """Nobody answers, unless told."""
 
-    def __init__(self, *, answers=False):
-        self.called = []
-        self.times_s = []
-        self.connected = set()
+    def __init__(self, *, answers: bool = False) -> None:
+        self.called: list[Called] = []
+        self.times_s: list[float] = []
+        self.connected: set[Address] = set()
         self._answers = answers
 
-    async def call(self, address, _key, _version, request, *, timeout_ms, purpose, at_once):
+    async def call(
+        self,
+        address: Address,
+        _key: int,
+        _version: int,
+        request: VoteRequest,
+        *,
+        timeout_ms: int,
+        purpose: str,
+        at_once: bool,
+    ) -> object:
         assert at_once
         self.called.append((address.host, request.cluster_id, request.voter_id))
         self.times_s.append(asyncio.get_running_loop().time())
@@ -41,15 +56,15 @@ class Peers:
         self.connected.add(address)
         return response_to_wire(VoteResponse(ErrorCode.none, -1, 5))
 
-    def is_connected(self, address, _purpose):
+    def is_connected(self, address: Address, _purpose: str) -> bool:
         return address in self.connected
 
-    def drop(self, address, _purpose, _reason):
+    def drop(self, address: Address, _purpose: str, _reason: str) -> None:
         self.connected.discard(address)
 
 
 class Leadership:
-    def __init__(self, leader_id):
+    def __init__(self, leader_id: int | None) -> None:
         self.leader_id = leader_id
         self.is_here = leader_id == 1
         self.changed = asyncio.get_running_loop().create_future()
@@ -60,41 +75,43 @@ class PatientSelector(selectors.DefaultSelector):
 
     now_s = 0.0
 
-    def select(self, timeout=None):
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.now_s += timeout or 0.0
         return super().select(0)
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self):
+    def __init__(self) -> None:
         self._patient = PatientSelector()
         super().__init__(self._patient)
 
-    def time(self):
+    def time(self) -> float:
         return self._patient.now_s
 
 
-def absent_brokers(brokers, connected, peers, supervisor):
+def absent_brokers(
+    brokers: int, connected: set[int], peers: Peers, supervisor: Supervisor
+) -> AbsentBrokers:
     return AbsentBrokers(
         identity=Identity(cluster_id="ours", key=ReplicaKey(1, UUID(int=1))),
         listener_name="PLAINTEXT",
         image=Cluster(brokers=brokers).image,
         connected=lambda: connected,
         address_of=lambda broker_id: Address(f"node{broker_id}", 9092),
-        peers=peers,
+        peers=cast("Any", peers),
         supervisor=supervisor,
         random=lambda: 0.0,
     )
 
 
-def called_by(leader_id, connected, calls):
+def called_by(leader_id: int | None, connected: set[int], calls: int) -> set[Called]:
     """The brokers on which node 1 of three calls, as soon as there are so many calls."""
 
-    async def watch():
+    async def watch() -> set[Called]:
         loop = asyncio.get_running_loop()
         supervisor, peers = Supervisor(loop, lambda _: None), Peers()
         absent = absent_brokers(3, connected, peers, supervisor)
-        watching = supervisor.start("watch", absent.watch(Leadership(leader_id)))
+        watching = supervisor.start("watch", absent.watch(cast("Any", Leadership(leader_id))))
         async with asyncio.timeout(120):
             while len(peers.called) < calls:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -107,24 +124,24 @@ def called_by(leader_id, connected, calls):
     return asyncio.run(watch())
 
 
-def test_the_controller_calls_on_those_that_send_it_no_heartbeats_again_and_again():
+def test_the_controller_calls_on_those_that_send_it_no_heartbeats_again_and_again() -> None:
     assert called_by(1, {2}, calls=3) == {("node3", "ours", 3)}
 
 
-def test_without_a_controller_everyone_calls_on_all_others():
+def test_without_a_controller_everyone_calls_on_all_others() -> None:
     assert called_by(None, {2, 3}, calls=4) == {("node2", "ours", 2), ("node3", "ours", 3)}
 
 
-def test_who_follows_a_controller_calls_on_nobody():
+def test_who_follows_a_controller_calls_on_nobody() -> None:
     assert called_by(2, set(), calls=0) == set()
 
 
-def test_one_that_answers_is_called_less_and_less_often_on_one_connection():
-    async def watch():
+def test_one_that_answers_is_called_less_and_less_often_on_one_connection() -> None:
+    async def watch() -> tuple[list[float], bool]:
         supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
         peers = Peers(answers=True)
         absent = absent_brokers(2, set(), peers, supervisor)
-        supervisor.start("watch", absent.watch(Leadership(None)))
+        supervisor.start("watch", absent.watch(cast("Any", Leadership(None))))
         await asyncio.sleep(60)
         times_s = list(peers.times_s)
         peers.connected.clear()  # Its process has ended, or its machine.
@@ -141,12 +158,12 @@ def test_one_that_answers_is_called_less_and_less_often_on_one_connection():
     assert called_again
 
 
-def test_nobody_is_connected_to_for_this_once_there_is_a_controller():
-    async def watch():
+def test_nobody_is_connected_to_for_this_once_there_is_a_controller() -> None:
+    async def watch() -> tuple[int, int]:
         supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
         peers, leadership = Peers(answers=True), Leadership(None)
         absent = absent_brokers(3, set(), peers, supervisor)
-        supervisor.start("watch", absent.watch(leadership))
+        supervisor.start("watch", absent.watch(cast("Any", leadership)))
         await asyncio.sleep(10)
         before = len(peers.connected)
         leadership.leader_id = 2

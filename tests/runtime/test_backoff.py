@@ -3,7 +3,7 @@ from random import Random
 from ottla.runtime.backoff import Backoff
 
 
-def test_delays_double_up_to_the_longest_and_vary():
+def test_delays_double_up_to_the_longest_and_vary() -> None:
     backoff = Backoff(0.1, 1.0, Random(1))
     delays = [backoff.next_s() for _ in range(40)]
     for delay, longest in zip(delays, [0.1, 0.2, 0.4, 0.8] + [1.0] * 36, strict=True):
@@ -11,7 +11,7 @@ def test_delays_double_up_to_the_longest_and_vary():
     assert len(set(delays)) == 40
 
 
-def test_a_success_begins_anew():
+def test_a_success_begins_anew() -> None:
     backoff = Backoff(0.1, 1.0, Random(1))
     for _ in range(5):
         backoff.next_s()

@@ -1,6 +1,8 @@
 """What the controller's log says of brokers and partitions, and how much of it."""
 
 import asyncio
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,9 +12,13 @@ from kio.schema.alter_partition.v3.request import (
     PartitionData,
     TopicData,
 )
+from kio.schema.types import BrokerId
+from kio.static.primitive import i32, i64
+from kio.static.protocol import Entity
 from tests.controller.cluster import SESSION_MS, Cluster
 from tests.controller.test_topics import creation, topic
 
+from ottla.machine.result import Result
 from ottla.runtime import log_summaries
 from ottla.runtime.controller_reports import ControllerReports
 
@@ -20,15 +26,16 @@ from ottla.runtime.controller_reports import ControllerReports
 class ReportedCluster(Cluster):
     """Whose results are observed, as the runtime of the active controller does."""
 
-    def __init__(self, *arguments, **static):
+    def __init__(self, *arguments: Any, **static: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.reports = ControllerReports(self.loop)
         super().__init__(*arguments, **static)
 
-    def apply(self, result):
-        return super().apply(self.reports.observe(self.machine, result))
+    def apply(self, result: Result[Any]) -> Entity | None:
+        response: Entity | None = super().apply(self.reports.observe(self.machine, result))
+        return response
 
-    def lines(self, caplog):
+    def lines(self, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
         """Since the last time."""
         for _ in range(3):
             self.loop.call_soon(self.loop.stop)
@@ -39,7 +46,9 @@ class ReportedCluster(Cluster):
 
 
 @pytest.fixture
-def cluster(caplog, monkeypatch):
+def cluster(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ReportedCluster]:
     monkeypatch.setattr(log_summaries, "INTERVAL_S", 0)
     caplog.set_level("INFO")
     cluster = ReportedCluster(brokers=3)
@@ -48,28 +57,31 @@ def cluster(caplog, monkeypatch):
     cluster.loop.close()
 
 
-def create(cluster, name, **replicas):
+def create(cluster: ReportedCluster, name: str, **replicas: Any) -> None:
     cluster.call(creation(topic(name, **replicas)))
 
 
-def alter_isr(cluster, leader, isr):
+def alter_isr(cluster: ReportedCluster, leader: int, isr: tuple[int, int]) -> None:
     state = cluster.image.partition("orders", 0)
-    brokers = tuple(BrokerState(broker_id=one, broker_epoch=-1) for one in isr)
+    assert state is not None
+    brokers = tuple(BrokerState(broker_id=BrokerId(one), broker_epoch=i64(-1)) for one in isr)
     partition = PartitionData(
-        partition_index=0,
+        partition_index=i32(0),
         leader_epoch=state.leader_epoch,
         new_isr_with_epochs=brokers,
         partition_epoch=state.partition_epoch,
     )
     request = AlterPartitionRequest(
-        broker_id=leader,
+        broker_id=BrokerId(leader),
         broker_epoch=cluster.image.brokers[leader].broker_epoch,
         topics=(TopicData(topic_id=UUID(int=1), partitions=(partition,)),),
     )
     cluster.call(request)
 
 
-def test_thousands_of_partitions_of_a_dead_broker_are_told_in_a_few_lines(cluster, caplog):
+def test_thousands_of_partitions_of_a_dead_broker_are_told_in_a_few_lines(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     create(cluster, "orders", partitions=3000, replication=3)
     assert cluster.lines(caplog) == []
     epoch = cluster.image.brokers[2].broker_epoch
@@ -86,7 +98,9 @@ def test_thousands_of_partitions_of_a_dead_broker_are_told_in_a_few_lines(cluste
     ]
 
 
-def test_a_silent_broker_is_fenced_for_its_silence(cluster, caplog):
+def test_a_silent_broker_is_fenced_for_its_silence(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     create(cluster, "orders", assignments={0: (1, 2, 3)})
     cluster.lines(caplog)
     for _ in range(3):
@@ -102,7 +116,9 @@ def test_a_silent_broker_is_fenced_for_its_silence(cluster, caplog):
     ]
 
 
-def test_a_partition_without_a_leader_is_a_warning(cluster, caplog):
+def test_a_partition_without_a_leader_is_a_warning(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     create(cluster, "orders", assignments={0: (1,)})
     cluster.lines(caplog)
     cluster.heartbeat(1, want_shut_down=True)
@@ -115,7 +131,9 @@ def test_a_partition_without_a_leader_is_a_warning(cluster, caplog):
     ]
 
 
-def test_a_controlled_shutdown_and_the_way_back(cluster, caplog):
+def test_a_controlled_shutdown_and_the_way_back(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     create(cluster, "orders", assignments={0: (1, 2)})
     cluster.lines(caplog)
     cluster.heartbeat(1, want_shut_down=True)
@@ -136,7 +154,9 @@ def test_a_controlled_shutdown_and_the_way_back(cluster, caplog):
     ]
 
 
-def test_in_sync_sets_that_shrink_and_grow(cluster, caplog):
+def test_in_sync_sets_that_shrink_and_grow(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     create(cluster, "orders", assignments={0: (1, 2, 3)})
     cluster.lines(caplog)
     alter_isr(cluster, 1, (1, 2))
@@ -145,7 +165,9 @@ def test_in_sync_sets_that_shrink_and_grow(cluster, caplog):
     ]
 
 
-def test_heartbeats_that_change_nothing_say_nothing(cluster, caplog):
+def test_heartbeats_that_change_nothing_say_nothing(
+    cluster: ReportedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(10):
         cluster.heartbeat(1)
     assert cluster.lines(caplog) == []

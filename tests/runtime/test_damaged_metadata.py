@@ -25,22 +25,22 @@ SNAPSHOT = 4  # Of what is seen.
 STEP = 3  # Of all positions, so that it takes seconds.
 
 
-def append(log, batch, epoch):
+def append(log: RaftLog, batch: bytearray, epoch: int) -> None:
     assign(batch, 0, log.end_offset, epoch)
     log.append(batch)
 
 
-def append_words(log, epoch, *words):
+def append_words(log: RaftLog, epoch: int, *words: str) -> None:
     append(log, build_batch([Record(timestamp=1000, value=word.encode()) for word in words]), epoch)
     log.flush()
 
 
-def begin_epoch(log, epoch):
+def begin_epoch(log: RaftLog, epoch: int) -> None:
     records = [leader_change(1, VOTERS, [1]), voters_record(VOTERS)]
     append(log, control_batch(records, 1000), epoch)
 
 
-def fill(disk):
+def fill(disk: FaultyFilesystem) -> RaftLog:
     """Two segments with a snapshot between them, and three epochs."""
     log = RaftLog.open(disk, "/data", 0)
     QuorumStateFile(disk, DIRECTORY).save(QuorumState(5, None, ReplicaKey(1, UUID(int=1))))
@@ -59,7 +59,7 @@ def fill(disk):
     return log
 
 
-def seen(disk):
+def seen(disk: FaultyFilesystem) -> tuple[object, ...]:
     """Everything that a node reads of it when it starts."""
     log = RaftLog.open(disk, "/data", 0)
     snapshot_id = log.latest_snapshot_id
@@ -83,7 +83,7 @@ def seen(disk):
 
 
 @pytest.fixture(params=["stop", "kill"])
-def disk(request):
+def disk(request: pytest.FixtureRequest) -> FaultyFilesystem:
     disk = FaultyFilesystem(seed=3)
     log = fill(disk)
     if request.param == "stop":
@@ -93,7 +93,7 @@ def disk(request):
     return disk
 
 
-def copied(disk):
+def copied(disk: FaultyFilesystem) -> FaultyFilesystem:
     copy = FaultyFilesystem()
     copy.make_directory(DIRECTORY)
     for name in disk.list(DIRECTORY):
@@ -101,7 +101,7 @@ def copied(disk):
     return copy
 
 
-def test_a_flipped_bit_is_refused_or_changes_nothing(disk):
+def test_a_flipped_bit_is_refused_or_changes_nothing(disk: FaultyFilesystem) -> None:
     whole = seen(copied(disk))
     without_snapshot = (*whole[:SNAPSHOT], None, *whole[SNAPSHOT + 1 :])  # The log has all of it.
     changed, refused = [], 0
@@ -119,14 +119,14 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(disk):
     assert refused > 0
 
 
-def test_a_torn_end_that_was_never_synced_is_cut_off(disk):
+def test_a_torn_end_that_was_never_synced_is_cut_off(disk: FaultyFilesystem) -> None:
     whole = seen(copied(disk))
     path = f"{DIRECTORY}/{max(name for name in disk.list(DIRECTORY) if name.endswith('.log'))}"
     disk.write_atomically(path, disk.read_bytes(path) + b"\1" * (HEADER_SIZE + 5))
     assert seen(disk) == whole
 
 
-def test_damage_is_refused_with_what_to_do_and_nothing_is_lost(disk):
+def test_damage_is_refused_with_what_to_do_and_nothing_is_lost(disk: FaultyFilesystem) -> None:
     path = f"{DIRECTORY}/{0:020d}.log"
     before = bytes(disk.read_bytes(path))
     disk.flip_bit(path, len(before) // 2)
@@ -139,7 +139,9 @@ def test_damage_is_refused_with_what_to_do_and_nothing_is_lost(disk):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 128, b"offset 3 epoch"])
-def test_without_a_recovery_point_no_damage_is_cut_off(disk, content):
+def test_without_a_recovery_point_no_damage_is_cut_off(
+    disk: FaultyFilesystem, content: bytes
+) -> None:
     whole = seen(copied(disk))
     disk.write_atomically(f"{DIRECTORY}/{RECOVERY_POINT}", content)
     assert seen(copied(disk)) == whole

@@ -1,40 +1,48 @@
 """A controller looks at brokers over real sockets."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
 from types import SimpleNamespace
+from typing import Any
 
 from tests.controller.cluster import Cluster
 from tests.ports import HOST, ReservedPort
 
+from ottla.controller.machine import ControllerMachine
+from ottla.machine.result import Result
 from ottla.network.peers import Peers
 from ottla.protocol.addresses import Address
 from ottla.runtime.ended_brokers import EndedBrokers
 from ottla.runtime.supervisor import Supervisor
 
+Addresses = dict[int, Address]
+
 
 class DirectRuntime:
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
-    def submit(self, operation):
+    def submit(
+        self, operation: Callable[[ControllerMachine, int], Result[Any]]
+    ) -> asyncio.Future[Any]:
         self.cluster.apply(operation(self.cluster.machine, self.cluster.now_ms))
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
 
 
-def run(test):
+def run(test: Callable[[Cluster, EndedBrokers, Addresses], Awaitable[None]]) -> None:
     """With a cluster of three whose first broker is the controller, and the others' addresses."""
 
-    async def whole():
+    async def whole() -> None:
         cluster = Cluster(brokers=3)
-        addresses = {}
+        addresses: Addresses = {}
         loop = asyncio.get_running_loop()
-        failures = []
+        failures: list[BaseException] = []
         supervisor = Supervisor(loop, failures.append)
         peers = Peers(loop, "node-1", lambda: 0.5)
-        runtime = DirectRuntime(cluster)
+        runtime: Any = DirectRuntime(cluster)
         ended = EndedBrokers(1, lambda: runtime, cluster.image, addresses.get, peers, supervisor)
         try:
             await test(cluster, ended, addresses)
@@ -46,24 +54,24 @@ def run(test):
     asyncio.run(whole())
 
 
-def _fenced(cluster):
+def _fenced(cluster: Cluster) -> set[int]:
     return {broker.broker_id for broker in cluster.image.brokers.values() if broker.fenced}
 
 
-async def until_fenced(cluster, *ids):
+async def until_fenced(cluster: Cluster, *ids: int) -> None:
     async with asyncio.timeout(120):
         while _fenced(cluster) != set(ids):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
 
-async def let_all_look(ended):
+async def let_all_look(ended: EndedBrokers) -> None:
     """The tasks that were started end."""
     tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("look at")]
     await asyncio.gather(*tasks)
 
 
-def test_who_refuses_connections_has_ended():
-    async def test(cluster, ended, addresses):
+def test_who_refuses_connections_has_ended() -> None:
+    async def test(cluster: Cluster, ended: EndedBrokers, addresses: Addresses) -> None:
         nobody_listens = ReservedPort()
         addresses[2] = Address(HOST, nobody_listens.number)
         ended.look_at(1)  # Itself.
@@ -77,9 +85,9 @@ def test_who_refuses_connections_has_ended():
     run(test)
 
 
-def test_who_closes_the_connection_while_it_ends_is_asked_again():
-    async def test(cluster, ended, addresses):
-        async def close(_, writer):
+def test_who_closes_the_connection_while_it_ends_is_asked_again() -> None:
+    async def test(cluster: Cluster, ended: EndedBrokers, addresses: Addresses) -> None:
+        async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             server.close()
             writer.transport.abort()
 
@@ -91,9 +99,9 @@ def test_who_closes_the_connection_while_it_ends_is_asked_again():
     run(test)
 
 
-def test_who_is_silent_may_be_alive():
-    async def test(cluster, ended, addresses):
-        async def wait(reader, writer):
+def test_who_is_silent_may_be_alive() -> None:
+    async def test(cluster: Cluster, ended: EndedBrokers, addresses: Addresses) -> None:
+        async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with closing(writer), suppress(ConnectionError):
                 await reader.read()
 
@@ -106,11 +114,11 @@ def test_who_is_silent_may_be_alive():
     run(test)
 
 
-def test_a_new_controller_looks_at_all():
-    async def test(cluster, ended, addresses):
+def test_a_new_controller_looks_at_all() -> None:
+    async def test(cluster: Cluster, ended: EndedBrokers, addresses: Addresses) -> None:
         nobody_listens = ReservedPort()
         addresses[2] = addresses[3] = Address(HOST, nobody_listens.number)
-        leadership = SimpleNamespace(
+        leadership: Any = SimpleNamespace(
             is_here=False, changed=asyncio.get_running_loop().create_future()
         )
         watching = asyncio.ensure_future(ended.watch(leadership))

@@ -1,6 +1,8 @@
 import asyncio
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from typing import Any
 
 import pytest
 
@@ -10,15 +12,15 @@ from ottla.runtime.flusher import Flusher
 class ManualExecutor(Executor):
     """Runs what was submitted when the test says so."""
 
-    def __init__(self):
-        self.submitted = []
+    def __init__(self) -> None:
+        self.submitted: list[tuple[Future[Any], Callable[[], Any]]] = []
 
-    def submit(self, function, /, *args, **kwargs):
-        future = Future()
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         self.submitted.append((future, function))
         return future
 
-    def run_next(self):
+    def run_next(self) -> None:
         future, function = self.submitted.pop(0)
         try:
             future.set_result(function())
@@ -27,12 +29,12 @@ class ManualExecutor(Executor):
 
 
 class Log:
-    def __init__(self):
+    def __init__(self) -> None:
         self.appended = 0
         self.flushed = 0
-        self.error = None
+        self.error: OSError | None = None
 
-    def flush(self):
+    def flush(self) -> int:
         if self.error:
             raise self.error
         self.flushed = self.appended
@@ -42,32 +44,32 @@ class Log:
 class Bench:
     """A flusher on a loop that is run one round at a time."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.executor = ManualExecutor()
-        self.errors = []
+        self.errors: list[tuple[object, BaseException]] = []
         self.flusher = Flusher(
             self.loop, self.executor, lambda log, error: self.errors.append((log, error))
         )
-        self.answered = []
+        self.answered: list[tuple[str, int]] = []
 
-    def produce(self, log, name):
+    def produce(self, log: Log, name: str) -> None:
         log.appended += 1
         self.flusher.request(log, lambda: self.answered.append((name, log.flushed)))
 
-    def round(self):
+    def round(self) -> None:
         self.loop.call_soon(self.loop.stop)
         self.loop.run_forever()
 
 
 @pytest.fixture
-def bench():
+def bench() -> Iterator[Bench]:
     bench = Bench()
     yield bench
     bench.loop.close()
 
 
-def test_appends_of_one_round_share_a_flush(bench):
+def test_appends_of_one_round_share_a_flush(bench: Bench) -> None:
     log = Log()
     bench.produce(log, "a")
     bench.produce(log, "b")
@@ -80,7 +82,7 @@ def test_appends_of_one_round_share_a_flush(bench):
     assert bench.executor.submitted == []
 
 
-def test_an_append_during_a_flush_waits_for_the_next(bench):
+def test_an_append_during_a_flush_waits_for_the_next(bench: Bench) -> None:
     log = Log()
     bench.produce(log, "a")
     bench.round()
@@ -94,7 +96,7 @@ def test_an_append_during_a_flush_waits_for_the_next(bench):
     assert bench.answered == [("a", 1), ("late", 2)]
 
 
-def test_logs_are_flushed_independently(bench):
+def test_logs_are_flushed_independently(bench: Bench) -> None:
     first, second = Log(), Log()
     bench.produce(first, "first")
     bench.produce(second, "second")
@@ -106,7 +108,7 @@ def test_logs_are_flushed_independently(bench):
     assert bench.answered == [("second", 1)]
 
 
-def test_a_failed_flush_answers_nobody(bench):
+def test_a_failed_flush_answers_nobody(bench: Bench) -> None:
     log = Log()
     bench.produce(log, "a")
     bench.round()
@@ -119,7 +121,7 @@ def test_a_failed_flush_answers_nobody(bench):
     assert bench.executor.submitted == []
 
 
-def test_a_log_can_be_flushed_again_after_all_were_answered(bench):
+def test_a_log_can_be_flushed_again_after_all_were_answered(bench: Bench) -> None:
     log = Log()
     for name in ("a", "b"):
         bench.produce(log, name)
@@ -129,10 +131,10 @@ def test_a_log_can_be_flushed_again_after_all_were_answered(bench):
     assert bench.answered == [("a", 1), ("b", 2)]
 
 
-def test_callbacks_run_on_the_loop_with_a_real_thread():
+def test_callbacks_run_on_the_loop_with_a_real_thread() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    async def run():
+    async def run() -> None:
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         with ThreadPoolExecutor(1) as executor:

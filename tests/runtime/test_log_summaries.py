@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 import pytest
 from tests.log_messages import messages_of
@@ -27,13 +28,13 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 @pytest.fixture
-def loop():
+def loop() -> Iterator[Loop]:
     loop = Loop()
     yield loop
     loop.close()
 
 
-def test_what_happens_at_once_is_one_line(loop, caplog):
+def test_what_happens_at_once_is_one_line(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     summaries = LogSummaries(loop, logger)
     for index in range(2000):
@@ -45,7 +46,9 @@ def test_what_happens_at_once_is_one_line(loop, caplog):
     ]
 
 
-def test_more_of_the_same_waits_for_the_interval(loop, caplog):
+def test_more_of_the_same_waits_for_the_interval(
+    loop: Loop, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     summaries = LogSummaries(loop, logger)
     for index in range(100):
@@ -58,7 +61,7 @@ def test_more_of_the_same_waits_for_the_interval(loop, caplog):
     ]
 
 
-def test_another_cause_has_a_line_of_its_own(loop, caplog):
+def test_another_cause_has_a_line_of_its_own(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     summaries = LogSummaries(loop, logger)
     summaries.note("node 2 is fenced", logging.WARNING)
@@ -70,7 +73,7 @@ def test_another_cause_has_a_line_of_its_own(loop, caplog):
     ]
 
 
-def test_nothing_is_kept_of_what_is_over(loop):
+def test_nothing_is_kept_of_what_is_over(loop: Loop) -> None:
     summaries = LogSummaries(loop, logger)
     for index in range(1000):
         summaries.note(f"cause {index}")

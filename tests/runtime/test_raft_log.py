@@ -18,20 +18,20 @@ DIRECTORY = metadata_directory("/data")
 NOBODY = VoterSet()
 
 
-def voters(*ids):
+def voters(*ids: int) -> VoterSet:
     return VoterSet.of(Voter(ReplicaKey(number, UUID(int=number))) for number in ids)
 
 
 class Bench:
-    def __init__(self):
+    def __init__(self) -> None:
         self.disk = FaultyFilesystem(seed=5)
         self.log = self.open()
 
-    def open(self):
+    def open(self) -> RaftLog:
         self.log = RaftLog.open(self.disk, "/data", 0)
         return self.log
 
-    def append(self, epoch, *words):
+    def append(self, epoch: int, *words: str) -> None:
         """The first batch of an epoch is its leader's."""
         begins = epoch > self.log.epoch_of(self.log.end_offset - 1)
         batch = build_batch(
@@ -43,25 +43,26 @@ class Bench:
         )
         self.append_batch(batch, epoch)
 
-    def append_batch(self, batch, epoch):
+    def append_batch(self, batch: bytearray, epoch: int) -> None:
         assign(batch, 0, self.log.end_offset, epoch)
         self.log.append(batch)
 
-    def words(self, offset=None):
+    def words(self, offset: int | None = None) -> list[str]:
         log = self.log
         offset = log.start_offset if offset is None else offset
-        found = []
+        found: list[str] = []
         while offset < log.end_offset:
             read = log.read(offset, 1 << 16, log.end_offset)
             for position, header in iterate_headers(read.data):
                 if header.base_offset >= offset:
                     found += [
-                        record.value.decode() for record in iterate_records(read.data, position)
+                        (record.value or b"").decode()
+                        for record in iterate_records(read.data, position)
                     ]
             offset = read.next_offset
         return found
 
-    def take_snapshot(self, offset, voter_set=NOBODY):
+    def take_snapshot(self, offset: int, voter_set: VoterSet = NOBODY) -> OffsetAndEpoch:
         log = self.log
         snapshot_id = OffsetAndEpoch(offset, log.epoch_of(offset - 1))
         size = log.snapshots.write(snapshot_id, voter_set, ["state"], TextCodec(), 0)
@@ -73,11 +74,11 @@ class Bench:
 
 
 @pytest.fixture
-def bench():
+def bench() -> Bench:
     return Bench()
 
 
-def test_it_begins_empty(bench):
+def test_it_begins_empty(bench: Bench) -> None:
     log = bench.log
     assert (log.start_offset, log.end_offset) == (0, 0)
     assert log.epoch_of(-1) == 0
@@ -85,7 +86,7 @@ def test_it_begins_empty(bench):
     assert log.latest_snapshot_id is None
 
 
-def test_epochs_are_found_by_offset_and_ends_by_epoch(bench):
+def test_epochs_are_found_by_offset_and_ends_by_epoch(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.append(1, "c")
     bench.append(4, "d")
@@ -102,7 +103,7 @@ def test_epochs_are_found_by_offset_and_ends_by_epoch(bench):
     }
 
 
-def test_cutting_takes_the_epochs_along(bench):
+def test_cutting_takes_the_epochs_along(bench: Bench) -> None:
     bench.append(1, "a")
     bench.append(2, "b")
     bench.append(3, "c")
@@ -115,7 +116,7 @@ def test_cutting_takes_the_epochs_along(bench):
     assert bench.log.epoch_of(1) == 5
 
 
-def test_what_was_flushed_survives_a_crash(bench):
+def test_what_was_flushed_survives_a_crash(bench: Bench) -> None:
     bench.append(1, "a")
     bench.append(2, "b")
     assert bench.log.flush() == 2
@@ -126,7 +127,7 @@ def test_what_was_flushed_survives_a_crash(bench):
     assert bench.log.epoch_of(1) == 2
 
 
-def test_a_log_that_was_opened_after_a_failed_sync_survives_a_power_loss(bench):
+def test_a_log_that_was_opened_after_a_failed_sync_survives_a_power_loss(bench: Bench) -> None:
     bench.append(1, "a")
     assert bench.log.flush() == 1
     bench.append(1, "b")
@@ -141,7 +142,9 @@ def test_a_log_that_was_opened_after_a_failed_sync_survives_a_power_loss(bench):
     assert bench.words() == ["a", "b"]
 
 
-def test_after_the_first_snapshot_the_log_stays_after_the_second_it_starts_at_the_first(bench):
+def test_after_the_first_snapshot_the_log_stays_after_the_second_it_starts_at_the_first(
+    bench: Bench,
+) -> None:
     bench.append(1, "a", "b")
     bench.log.flush()
     first = bench.take_snapshot(2)
@@ -169,7 +172,9 @@ def test_after_the_first_snapshot_the_log_stays_after_the_second_it_starts_at_th
 
 
 @pytest.mark.parametrize("snapshots_count", [1, 2])
-def test_a_damaged_snapshot_is_done_without_if_the_log_has_what_it_has(bench, snapshots_count):
+def test_a_damaged_snapshot_is_done_without_if_the_log_has_what_it_has(
+    bench: Bench, snapshots_count: int
+) -> None:
     bench.append(1, "a", "b", "c", "d")
     bench.log.flush()
     taken = [bench.take_snapshot(offset) for offset in (2, 3)[:snapshots_count]]
@@ -181,7 +186,7 @@ def test_a_damaged_snapshot_is_done_without_if_the_log_has_what_it_has(bench, sn
     assert bench.disk.exists(f"{DIRECTORY}/{snapshot_name(taken[-1])}.damaged")
 
 
-def test_a_damaged_snapshot_that_nothing_stands_for_stops_the_start(bench):
+def test_a_damaged_snapshot_that_nothing_stands_for_stops_the_start(bench: Bench) -> None:
     bench.append(1, "a", "b")
     snapshot_id = OffsetAndEpoch(9, 2)
     install(bench, snapshot_id)
@@ -191,7 +196,7 @@ def test_a_damaged_snapshot_that_nothing_stands_for_stops_the_start(bench):
         bench.open()
 
 
-def test_what_came_after_a_snapshot_survives_a_crash(bench):
+def test_what_came_after_a_snapshot_survives_a_crash(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.log.flush()
     bench.take_snapshot(2)
@@ -202,7 +207,7 @@ def test_what_came_after_a_snapshot_survives_a_crash(bench):
     assert bench.words(offset=2) == ["c"]
 
 
-def test_without_the_file_of_the_epochs_they_are_read_from_the_batches(bench):
+def test_without_the_file_of_the_epochs_they_are_read_from_the_batches(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.append(2, "c")
     bench.log.flush()
@@ -215,12 +220,12 @@ def test_without_the_file_of_the_epochs_they_are_read_from_the_batches(bench):
     assert [bench.log.epoch_of(offset) for offset in range(4)] == [1, 1, 2, 2]
 
 
-def install(bench, snapshot_id):
+def install(bench: Bench, snapshot_id: OffsetAndEpoch) -> None:
     size = bench.log.snapshots.write(snapshot_id, voters(1), ["state"], TextCodec(), 0)
     bench.log.restart_at(snapshot_id, size)
 
 
-def test_a_snapshot_of_another_node_replaces_the_log(bench):
+def test_a_snapshot_of_another_node_replaces_the_log(bench: Bench) -> None:
     bench.append(1, "a")
     bench.append(3, "b")
     install(bench, OffsetAndEpoch(10, 2))
@@ -239,7 +244,9 @@ def test_a_snapshot_of_another_node_replaces_the_log(bench):
 
 
 @pytest.mark.parametrize("end_offset", [1, 3])
-def test_a_crash_right_after_the_snapshot_got_its_name_leaves_it_in_place(bench, end_offset):
+def test_a_crash_right_after_the_snapshot_got_its_name_leaves_it_in_place(
+    bench: Bench, end_offset: int
+) -> None:
     """Whether the log was shorter, or longer and of another history."""
     bench.append(1, *"abc"[:end_offset])
     bench.log.flush()
@@ -252,7 +259,7 @@ def test_a_crash_right_after_the_snapshot_got_its_name_leaves_it_in_place(bench,
     assert bench.log.epoch_of(1) == 4
 
 
-def test_a_log_that_continues_a_snapshot_stays(bench):
+def test_a_log_that_continues_a_snapshot_stays(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.append(2, "c")
     bench.log.flush()
@@ -262,7 +269,7 @@ def test_a_log_that_continues_a_snapshot_stays(bench):
     assert bench.words() == ["a", "b", "c"]
 
 
-def test_voters_come_from_the_snapshot_and_the_log_after_it(bench):
+def test_voters_come_from_the_snapshot_and_the_log_after_it(bench: Bench) -> None:
     assert bench.log.voters(voters(7)).latest == voters(7)
     bench.append_batch(
         control_batch(
@@ -285,7 +292,7 @@ def test_voters_come_from_the_snapshot_and_the_log_after_it(bench):
     assert history.latest == voters(1, 2)
 
 
-def test_a_log_whose_beginning_no_snapshot_has_is_refused(bench):
+def test_a_log_whose_beginning_no_snapshot_has_is_refused(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.log.flush()
     bench.take_snapshot(2)
@@ -299,7 +306,7 @@ def test_a_log_whose_beginning_no_snapshot_has_is_refused(bench):
         bench.open()
 
 
-def test_a_log_that_lost_what_was_committed_is_refused(bench):
+def test_a_log_that_lost_what_was_committed_is_refused(bench: Bench) -> None:
     bench.append(1, "a", "b")
     bench.append(1, "c")
     bench.log.flush()
@@ -310,13 +317,13 @@ def test_a_log_that_lost_what_was_committed_is_refused(bench):
         bench.open()
 
 
-def test_a_snapshot_that_was_being_fetched_is_forgotten(bench):
+def test_a_snapshot_that_was_being_fetched_is_forgotten(bench: Bench) -> None:
     bench.log.snapshots.write_part(OffsetAndEpoch(9, 1), 0, b"half")
     bench.open()
     assert not [name for name in bench.disk.list(DIRECTORY) if "part" in name]
 
 
-def test_nothing_counts_as_synced_in_a_directory_that_is_gone(bench):
+def test_nothing_counts_as_synced_in_a_directory_that_is_gone(bench: Bench) -> None:
     bench.append(1, "a")
     bench.log.watch_directory(lambda: True)
     assert bench.log.flush() == 1

@@ -8,21 +8,21 @@ PATH = f"/log/{RECOVERY_POINT}"
 
 
 @pytest.fixture
-def disk():
+def disk() -> FaultyFilesystem:
     disk = FaultyFilesystem(seed=1)
     disk.make_directory("/log")
     return disk
 
 
-def read(disk):
+def read(disk: FaultyFilesystem) -> OffsetAndEpoch | None:
     return RecoveryPoint(disk, "/log").reached
 
 
-def test_a_new_log_has_reached_nothing(disk):
+def test_a_new_log_has_reached_nothing(disk: FaultyFilesystem) -> None:
     assert read(disk) == OffsetAndEpoch(0, 0)
 
 
-def test_a_process_that_was_killed_leaves_it_exact(disk):
+def test_a_process_that_was_killed_leaves_it_exact(disk: FaultyFilesystem) -> None:
     point = RecoveryPoint(disk, "/log")
     for offset in range(1, 50):
         point.note(OffsetAndEpoch(offset, offset // 10))
@@ -32,7 +32,9 @@ def test_a_process_that_was_killed_leaves_it_exact(disk):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_loss_of_power_leaves_one_that_was_reached_and_never_less_than_was_synced(seed):
+def test_a_loss_of_power_leaves_one_that_was_reached_and_never_less_than_was_synced(
+    seed: int,
+) -> None:
     disk = FaultyFilesystem(seed)
     disk.make_directory("/log")
     point = RecoveryPoint(disk, "/log")
@@ -47,7 +49,7 @@ def test_a_loss_of_power_leaves_one_that_was_reached_and_never_less_than_was_syn
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_taken_back_stays_so_after_a_loss_of_power(seed):
+def test_what_was_taken_back_stays_so_after_a_loss_of_power(seed: int) -> None:
     disk = FaultyFilesystem(seed)
     disk.make_directory("/log")
     point = RecoveryPoint(disk, "/log")
@@ -63,7 +65,7 @@ def test_what_was_taken_back_stays_so_after_a_loss_of_power(seed):
     assert read(disk) == OffsetAndEpoch(6, 2)
 
 
-def test_a_file_that_says_nothing_is_not_taken_for_a_new_one(disk):
+def test_a_file_that_says_nothing_is_not_taken_for_a_new_one(disk: FaultyFilesystem) -> None:
     point = RecoveryPoint(disk, "/log")
     point.note(OffsetAndEpoch(6, 2))
     point.close()

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -18,34 +19,34 @@ VOTERS = VoterSet.of(
 
 
 @pytest.fixture
-def filesystem():
+def filesystem() -> FaultyFilesystem:
     filesystem = FaultyFilesystem(seed=1)
     filesystem.make_directory("/log")
     return filesystem
 
 
 @pytest.fixture
-def store(filesystem):
+def store(filesystem: FaultyFilesystem) -> SnapshotStore:
     return SnapshotStore(filesystem, "/log")
 
 
-def write(store, snapshot_id, words):
+def write(store: SnapshotStore, snapshot_id: OffsetAndEpoch, words: list[str]) -> int:
     return store.write(snapshot_id, VOTERS, words, CODEC, now_ms=7)
 
 
-def words(store, snapshot_id):
-    return [record.value.decode() for record in store.read(snapshot_id).records]
+def words(store: SnapshotStore, snapshot_id: OffsetAndEpoch) -> list[str]:
+    return [(record.value or b"").decode() for record in store.read(snapshot_id).records]
 
 
-def path_of(snapshot_id):
+def path_of(snapshot_id: OffsetAndEpoch) -> str:
     return f"/log/{snapshot_name(snapshot_id)}"
 
 
-def test_there_is_none_at_first(store):
+def test_there_is_none_at_first(store: SnapshotStore) -> None:
     assert store.list() == {}
 
 
-def test_what_is_written_is_read(store, filesystem):
+def test_what_is_written_is_read(store: SnapshotStore, filesystem: FaultyFilesystem) -> None:
     snapshot_id = OffsetAndEpoch(2500, 3)
     many = [f"word {number}" for number in range(2500)]
     size = write(store, snapshot_id, many)
@@ -55,7 +56,9 @@ def test_what_is_written_is_read(store, filesystem):
     assert store.read(snapshot_id).voters == VOTERS
 
 
-def test_its_batches_follow_each_other_and_have_its_epoch(store, filesystem):
+def test_its_batches_follow_each_other_and_have_its_epoch(
+    store: SnapshotStore, filesystem: FaultyFilesystem
+) -> None:
     snapshot_id = OffsetAndEpoch(2500, 3)
     write(store, snapshot_id, [str(number) for number in range(1500)])
     headers = [header for _, header in iterate_headers(filesystem.read_bytes(path_of(snapshot_id)))]
@@ -63,12 +66,12 @@ def test_its_batches_follow_each_other_and_have_its_epoch(store, filesystem):
     assert {header.partition_leader_epoch for header in headers} == {3}
 
 
-def test_an_empty_state_has_a_snapshot(store):
+def test_an_empty_state_has_a_snapshot(store: SnapshotStore) -> None:
     write(store, OffsetAndEpoch(1, 1), [])
     assert words(store, OffsetAndEpoch(1, 1)) == []
 
 
-def test_they_are_listed_and_removed_by_age(store):
+def test_they_are_listed_and_removed_by_age(store: SnapshotStore) -> None:
     older, newer = OffsetAndEpoch(9, 2), OffsetAndEpoch(10, 1)
     write(store, newer, ["a", "b"])
     write(store, older, ["a"])
@@ -77,7 +80,7 @@ def test_they_are_listed_and_removed_by_age(store):
     assert list(store.list()) == [newer]
 
 
-def test_other_files_are_left_alone(store, filesystem):
+def test_other_files_are_left_alone(store: SnapshotStore, filesystem: FaultyFilesystem) -> None:
     filesystem.write_atomically("/log/00000000000000000000.log", b"x")
     store.remove_before(OffsetAndEpoch(100, 1))
     store.remove_parts()
@@ -85,7 +88,9 @@ def test_other_files_are_left_alone(store, filesystem):
     assert store.list() == {}
 
 
-def test_one_from_before_there_was_a_quorum_says_nothing_of_voters(store, filesystem):
+def test_one_from_before_there_was_a_quorum_says_nothing_of_voters(
+    store: SnapshotStore, filesystem: FaultyFilesystem
+) -> None:
     snapshot_id = OffsetAndEpoch(9, 1)
     write(store, snapshot_id, ["a"])
     content = filesystem.read_bytes(path_of(snapshot_id))
@@ -97,7 +102,9 @@ def test_one_from_before_there_was_a_quorum_says_nothing_of_voters(store, filesy
 
 
 @pytest.mark.parametrize("keep", [0, 40, -10])
-def test_a_damaged_snapshot_is_refused(store, filesystem, keep):
+def test_a_damaged_snapshot_is_refused(
+    store: SnapshotStore, filesystem: FaultyFilesystem, keep: int
+) -> None:
     snapshot_id = OffsetAndEpoch(9, 1)
     write(store, snapshot_id, ["a", "b"])
     path = path_of(snapshot_id)
@@ -106,7 +113,7 @@ def test_a_damaged_snapshot_is_refused(store, filesystem, keep):
         store.read(snapshot_id)
 
 
-def test_a_flipped_bit_is_noticed(store, filesystem):
+def test_a_flipped_bit_is_noticed(store: SnapshotStore, filesystem: FaultyFilesystem) -> None:
     snapshot_id = OffsetAndEpoch(9, 1)
     write(store, snapshot_id, ["a", "b"])
     path = path_of(snapshot_id)
@@ -117,13 +124,15 @@ def test_a_flipped_bit_is_noticed(store, filesystem):
         store.read(snapshot_id)
 
 
-def parts(store, snapshot_id, size):
+def parts(
+    store: SnapshotStore, snapshot_id: OffsetAndEpoch, size: int
+) -> Iterator[tuple[int, bytes]]:
     total = store.list()[snapshot_id]
     for position in range(0, total, size):
         yield position, store.read_range(snapshot_id, position, size)
 
 
-def test_one_of_another_node_is_put_together_from_its_parts(store):
+def test_one_of_another_node_is_put_together_from_its_parts(store: SnapshotStore) -> None:
     snapshot_id = OffsetAndEpoch(9, 1)
     write(store, snapshot_id, ["a", "b"])
     disk = FaultyFilesystem(seed=2)
@@ -139,7 +148,9 @@ def test_one_of_another_node_is_put_together_from_its_parts(store):
     assert other.read(snapshot_id) == store.read(snapshot_id)
 
 
-def test_parts_that_were_left_are_removed(store, filesystem):
+def test_parts_that_were_left_are_removed(
+    store: SnapshotStore, filesystem: FaultyFilesystem
+) -> None:
     store.write_part(OffsetAndEpoch(9, 1), 0, b"half")
     with pytest.raises(StorageError, match="damaged"):
         store.read_part(OffsetAndEpoch(9, 1))

@@ -1,10 +1,10 @@
 """The coordinators on this broker: one machine for each partition of an internal topic it leads.
 
-The machine of a partition is loaded when this broker becomes its leader and unloaded when it is
-that no longer. Meanwhile its clients are answered:
+A partition's machine is loaded when this broker becomes its leader and unloaded when it no longer
+leads. Clients are answered accordingly:
 
     another broker leads        NOT_COORDINATOR: ask FindCoordinator again
-    the log is being read       COORDINATOR_LOAD_IN_PROGRESS: try again
+    the log is being read       COORDINATOR_LOAD_IN_PROGRESS: retry
     the log cannot be read      COORDINATOR_NOT_AVAILABLE, until the leadership moves
 """
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Machine)
 
-PartitionFor = Callable[[str, int], int]  # The partition of a key, of so many.
+PartitionFor = Callable[[str, int], int]  # A key's partition, given the partition count.
 
 _UNREADABLE = (ValueError, OSError, StorageError, CorruptLog, ApiError)
 
@@ -38,11 +38,11 @@ class _Coordinator(Generic[M]):
     def __init__(self, runtime: MachineRuntime[M]) -> None:
         self.runtime = runtime
         self.loading: asyncio.Task[None] | None = None
-        self.failure: ApiError | None = None  # Why it cannot be had.
+        self.failure: ApiError | None = None  # Why it is unavailable.
 
 
 class Coordinators(Generic[M]):
-    """What it is given to make machines is called when there is something to coordinate."""
+    """The factories are called only when there is something to coordinate."""
 
     def __init__(
         self,
@@ -54,8 +54,9 @@ class Coordinators(Generic[M]):
         process: Process,
         *,
         perform: Perform | None = None,
+        write_timeout_ms: int | None = None,
     ) -> None:
-        """`perform` begins the effects of results, if the machine has any."""
+        """`perform` starts the effects of results, if the machine has any."""
         self.topic = topic
         self._catalog = catalog
         self._partition_for = partition_for
@@ -63,6 +64,7 @@ class Coordinators(Generic[M]):
         self._create_codec = create_codec
         self._process = process
         self._perform = perform
+        self._write_timeout_ms = write_timeout_ms
         self._led: dict[int, _Coordinator[M]] = {}  # By partition.
 
     @property
@@ -70,7 +72,7 @@ class Coordinators(Generic[M]):
         return LeadershipListener(self._on_elected, self._on_resigning)
 
     def partition_of(self, key: str) -> int | None:
-        """Where the coordinator of a key lives; None while the topic does not exist."""
+        """The partition of a key's coordinator; None while the topic does not exist."""
         count = self._catalog.partition_count(self.topic)
         return self._partition_for(key, count) if count else None
 
@@ -79,7 +81,7 @@ class Coordinators(Generic[M]):
         return self.at(self.partition_of(key))
 
     def at(self, partition: int | None) -> MachineRuntime[M]:
-        """The coordinator that lives on a partition, if it is here."""
+        """The coordinator on a partition, if it is here."""
         coordinator = None if partition is None else self._led.get(partition)
         if coordinator is None:
             raise ApiError(ErrorCode.not_coordinator, "another broker coordinates this")
@@ -88,12 +90,12 @@ class Coordinators(Generic[M]):
         return coordinator.runtime
 
     def is_served(self, partition: int) -> bool:
-        """The coordinator that lives on a partition is here; it may still be loading."""
+        """Whether a partition's coordinator is here; it may still be loading."""
         coordinator = self._led.get(partition)
         return coordinator is not None and coordinator.failure is None
 
     def all(self) -> Iterator[MachineRuntime[M]]:
-        """Those that can be had, loading or loaded."""
+        """The available coordinators, loading or loaded."""
         for coordinator in list(self._led.values()):
             if coordinator.failure is None:
                 yield coordinator.runtime
@@ -112,6 +114,7 @@ class Coordinators(Generic[M]):
             name=f"{topic}-{index}",
             on_failure=lambda error: self._on_unreadable(index, coordinator, error),
             perform=self._perform,
+            write_timeout_ms=self._write_timeout_ms,
         )
         coordinator = self._led[index] = _Coordinator(runtime)
         coordinator.loading = process.supervisor.start(

@@ -1,6 +1,6 @@
-"""Appends batches that the broker itself writes to partitions, wherever those are led.
+"""Appends batches written by the broker itself to partitions, wherever these are led.
 
-Another broker that leads a partition gets an ordinary Produce.
+If another broker leads the partition, it gets an ordinary Produce.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from kio.schema.produce.v13.request import ProduceRequest
     from kio.schema.produce.v13.response import ProduceResponse
 
-WRITE_TIMEOUT_MS: Final = 3_000  # Less than the answer of another broker is waited for.
+WRITE_TIMEOUT_MS: Final = 3_000  # Less than the timeout for another broker's response.
 _DECOMPRESSED_RATIO_MAX: Final = 10
 
-# Sends a request to a broker; ApiError when no answer came.
+# Sends a request to a broker; ApiError if no response came.
 AskBroker = Callable[[int, "ProduceRequest"], Awaitable["ProduceResponse"]]
 
 
@@ -56,7 +56,7 @@ class RecordRoutes:
         return state.leader
 
     async def append(self, target: TopicPartition, batch: bytearray) -> None:
-        """With acks=all; ApiError when it was not, or when nobody knows."""
+        """With acks=all; ApiError if it failed or the outcome is unknown."""
         leader = self.leader(target)
         if leader == self._node_id:
             await self._append_here(self._replicas.find(*target), batch)
@@ -80,8 +80,7 @@ class RecordRoutes:
         appended = leader.append(records, header, self._process.clock.now_ms())
         if leader.acknowledged(appended, ACKS_ALL):
             return
-        # Settled with the reason, not with the error, which would refer to this frame and so to
-        # the future.
+        # Settled with the reason: the error would reference this frame, and so the future.
         refusal: Future[tuple[ErrorCode, str] | None] = self._process.loop.create_future()
         leader.wait_for_acknowledgement(appended, ACKS_ALL, lambda error: _settle(refusal, error))
         try:
@@ -100,7 +99,9 @@ class RecordRoutes:
         if topic_id is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no {target}")
         response = await self._ask(leader, _produce(topic_id, target.partition, bytes(batch)))
-        answers = [one for topic in response.responses for one in topic.partition_responses]
+        answers = [
+            partition for topic in response.responses for partition in topic.partition_responses
+        ]
         if len(answers) != 1:
             raise ApiError(ErrorCode.unknown_server_error, f"broker {leader} did not say of it")
         if answers[0].error_code is not ErrorCode.none:
@@ -109,7 +110,7 @@ class RecordRoutes:
 
 
 def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
-    """What it takes is imported when another broker leads the partition."""
+    """The imports are deferred until another broker leads the partition."""
     from kio.schema.produce.v13.request import (
         PartitionProduceData,
         ProduceRequest,
@@ -126,5 +127,5 @@ def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
 
 
 def _settle(refusal: "Future[tuple[ErrorCode, str] | None]", error: ApiError | None) -> None:
-    if not refusal.done():  # Otherwise whoever waited has gone.
+    if not refusal.done():  # Otherwise the waiter has gone.
         refusal.set_result(None if error is None else (error.code, error.message))

@@ -1,8 +1,8 @@
-"""Which coordinators on other brokers are known to serve.
+"""Tracks which coordinators on other brokers are known to be serving.
 
 A broker learns from the metadata that it leads a partition of an internal topic, and others may
-learn that sooner. A client that is sent there meanwhile is answered NOT_COORDINATOR. So the broker
-is asked, once for each of its leaderships: who leads a partition in an epoch coordinates there.
+learn it sooner. A client sent there in between would get NOT_COORDINATOR. So the broker is asked,
+once per leadership: the leader of the partition in that epoch is the coordinator.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.runtime.supervisor import Supervisor
 
-# Sends a request to a broker; ApiError when no answer came.
+# Sends a request to a broker; ApiError if no response came.
 AskBroker = Callable[[int, Any], Awaitable[Any]]
 
 _CONSUMER = -1
@@ -37,13 +37,13 @@ class ServingCoordinators:
         return self._known.get(leadership.partition) == leadership
 
     async def learn(self, leaderships: Iterable[PartitionLeadership]) -> None:
-        """Ask about those that are not known; without an answer they stay that."""
+        """Ask about the unknown ones; without an answer they stay unknown."""
         unknown = {leadership: None for leadership in leaderships if not self.is_known(leadership)}
         if unknown:
-            await asyncio.wait([self._asked(one) for one in unknown])
+            await asyncio.wait([self._asked(coordinator) for coordinator in unknown])
 
     def _asked(self, leadership: PartitionLeadership) -> "asyncio.Task[None]":
-        """Many clients ask at once, as when a broker has died."""
+        """Shared by many clients that ask at once, as after a broker death."""
         asking = self._asking.get(leadership)
         if asking is None:
             asking = self._supervisor.start(
@@ -65,7 +65,7 @@ class ServingCoordinators:
 
 
 def _request(leadership: PartitionLeadership) -> Any:
-    """Refused by a broker that does not lead the partition, or in another epoch."""
+    """Rejected by a broker that does not lead the partition, or leads it in another epoch."""
     from kio.schema.list_offsets.v11.request import (
         ListOffsetsPartition,
         ListOffsetsRequest,

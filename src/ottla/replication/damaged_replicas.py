@@ -1,12 +1,12 @@
-"""Repairs replicas whose logs are damaged, by fetching from the leader from the damage on.
+"""Repairs replicas with damaged logs by fetching from the leader again, starting at the damage.
 
-    damaged   the controller is told that the replica has lost its log directory: it leads no longer
-              and is neither in sync nor eligible. Refused while nobody else has everything.
+    damaged   the controller is told that the replica has lost its log directory: it no longer leads
+              and is neither in sync nor eligible. Refused while no other replica has everything.
     lost      the metadata says so, and another broker leads: the log is truncated at the damage
     copying   the controller is told where the replica is; it catches up like any other
 
-A log is truncated only when nobody counts on it any more. While no other replica is in sync, the
-rest of the log is served, and what is damaged is refused.
+A log is truncated only when no one relies on it any more. While no other replica is in sync, the
+intact part of the log is served, and reads of the damaged part are refused.
 """
 
 import asyncio
@@ -36,14 +36,14 @@ logger = logging.getLogger(__name__)
 
 _RETRY_FIRST_S: Final = 0.2
 _RETRY_MAX_S: Final = 10.0
-_JITTER: Final = 0.5  # Many replicas of a node are damaged at once, if they are.
+_JITTER: Final = 0.5  # If replicas are damaged, often many of a node are at once.
 
 Assign = Callable[["AssignReplicasToDirsRequest"], Awaitable["AssignReplicasToDirsResponse"]]
 
 
 class Truncate(Protocol):
     async def __call__(self, partition: Partition, offset: int) -> None:
-        """Truncate the log of a followed partition, and fetch from the leader from there on."""
+        """Truncate the log of a followed partition, and resume fetching from there."""
 
 
 class RepairSettings(NamedTuple):
@@ -69,10 +69,10 @@ class DamagedReplicas:
         self._truncate = truncate
         self._supervisor = supervisor
         self._repairing: set[PartitionLog] = set()
-        self._reported: set[PartitionLog] = set()  # That nobody else has what is damaged.
+        self._reported: set[PartitionLog] = set()  # No other replica has what is damaged.
 
     def look(self) -> None:
-        """From time to time: begin to repair what can be."""
+        """Called periodically: start the repairs that are possible."""
         for log in self._logs.damaged:
             partition = self._replicas.find_log(log)
             if partition is None or log in self._repairing or self._supervisor.stopped:
@@ -99,7 +99,7 @@ class DamagedReplicas:
             self._repairing.discard(log)
 
     async def _advance(self, partition: Partition, state: PartitionRecord) -> bool:
-        """One step; False if there is something to wait for."""
+        """One step; False if it must wait for something."""
         node_id, log = self._settings.node_id, partition.log
         if directory_of(state, node_id) != LOST:
             try:
@@ -125,7 +125,7 @@ class DamagedReplicas:
         return not log.damage
 
     async def _return(self, partition: Partition) -> None:
-        """Tell where the replica is, until that is known: it can be in sync again."""
+        """Report the replica's directory until the metadata has it: it can be in sync again."""
         log = partition.log
         directory = self._logs.log_dirs.ids.get(log.log_directory.path)
         waits = self._waits()
@@ -141,14 +141,14 @@ class DamagedReplicas:
             await asyncio.sleep(next(waits))
 
     def _waits(self) -> Iterator[float]:
-        """Between attempts, in seconds."""
+        """Waits between attempts, in seconds."""
         wait_s = _RETRY_FIRST_S
         while True:
             yield wait_s * self._settings.random.uniform(1 - _JITTER, 1 + _JITTER)
             wait_s = min(2 * wait_s, _RETRY_MAX_S)
 
     async def _assign_directory(self, log: PartitionLog, directory: UUID | None) -> None:
-        """Tell the controller in which directory the replica is."""
+        """Tell the controller which directory holds the replica."""
         from kio.schema.assign_replicas_to_dirs.v0.request import (
             AssignReplicasToDirsRequest,
             DirectoryData,
@@ -165,10 +165,10 @@ class DamagedReplicas:
         )
         response = await self._assign(request)
         codes = [response.error_code] + [
-            one.error_code
+            partition.error_code
             for directory_data in response.directories
             for topic in directory_data.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         ]
         for code in codes:
             if code is not ErrorCode.none:

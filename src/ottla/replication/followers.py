@@ -1,17 +1,17 @@
-"""The other replicas of a partition, as its leader knows them in one leader epoch.
+"""A partition's other replicas, as its leader sees them in one leader epoch.
 
-    in sync   in the set that the controller has committed: the high watermark waits for them
-    joining   in a change of that set which is under way: it may be committed before this broker
-              hears of it, so the high watermark waits for them as well
-    near      not in the set, but at the end of the log a moment ago: the high watermark waits, or
-              they could never reach it while producers write
-    behind    all others: nobody waits for them
+    in sync   in the ISR that the controller has committed: the high watermark waits for them
+    joining   in a proposed change of the ISR: it may be committed before this broker learns of it,
+              so the high watermark waits for them as well
+    near      not in the ISR, but at the log end a moment ago: the high watermark waits, or they
+              could never reach it while producers write
+    behind    all others: nothing waits for them
 
-A follower's fetch offset says that it has everything before, as safely as the flush policy asks.
-In a new epoch nothing is known of any follower until it fetches.
+A follower's fetch offset says that it has everything before it, as durably as the flush policy
+demands. In a new epoch nothing is known about a follower until it fetches.
 
-Pure: time comes in, and what goes out is a change of the in-sync set to be proposed to the
-controller, one at a time.
+Pure: time is passed in, and the output is a change of the ISR to be proposed to the controller, one
+at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,17 +20,17 @@ from typing import Final, NamedTuple
 from ottla.protocol.errors import ApiError, ErrorCode
 
 UNKNOWN_OFFSET: Final = -1
-PROPOSE_AGAIN_MS: Final = 100.0  # After the controller has refused a change.
+PROPOSE_AGAIN_MS: Final = 100.0  # After the controller refused a change.
 
 _NEVER: Final = float("-inf")
 
-# Whether a broker, by its id and the epoch that it fetches with, may be in sync: it is registered
+# Whether a broker may be in sync, given its id and the epoch that it fetches with: it is registered
 # with that epoch, alive and not about to stop.
 IsEligible = Callable[[int, int], bool]
 
 
 class FollowerFetch(NamedTuple):
-    """What a follower says of itself when it fetches."""
+    """What a follower reports when it fetches."""
 
     replica_id: int
     broker_epoch: int  # -1: unknown.
@@ -55,10 +55,10 @@ class Follower:
         self.broker_epoch = -1
         self.fetch_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
-        self.caught_up_at_ms = caught_up_at_ms  # When it last had all that the leader had.
+        self.caught_up_at_ms = caught_up_at_ms  # When it last had everything the leader had.
         self.is_near = False
         self._fetched_at_ms = _NEVER
-        self._end_offset_then = UNKNOWN_OFFSET  # Of the leader, at the fetch before.
+        self._end_offset_then = UNKNOWN_OFFSET  # The leader's, at the previous fetch.
 
     def on_fetch(self, fetch: FollowerFetch, end_offset: int, now_ms: float) -> None:
         if fetch.fetch_offset >= end_offset:
@@ -75,10 +75,10 @@ class Follower:
 
 
 class IsrChange(NamedTuple):
-    """An in-sync set that is proposed to the controller, in the replicas' order."""
+    """An ISR proposed to the controller, in replica order."""
 
     isr: tuple[int, ...]
-    partition_epoch: int  # Of the state that it would change.
+    partition_epoch: int  # Of the state that it changes.
 
 
 class Followers:
@@ -101,10 +101,10 @@ class Followers:
     def __init__(
         self, node_id: int, epoch_start_offset: int, is_eligible: IsEligible, lag_max_ms: float
     ) -> None:
-        """`epoch_start_offset` is where the log ended when this broker became the leader."""
+        """`epoch_start_offset` is the log end offset at which this broker became leader."""
         self.replicas: tuple[int, ...] = ()
-        self.established_count = 1  # Of the replicas, without those that are being added.
-        self.isr: tuple[int, ...] = ()  # What the controller has committed, with the leader.
+        self.established_count = 1  # Number of replicas, without those being added.
+        self.isr: tuple[int, ...] = ()  # As committed by the controller, including the leader.
         self.partition_epoch = -1
         self.pending: IsrChange | None = None
         self._node_id = node_id
@@ -125,7 +125,7 @@ class Followers:
         *,
         adding: Sequence[int] = (),
     ) -> bool:
-        """The controller's word; it ends a change that is under way. False if it is not new."""
+        """Apply the controller's decision, which ends a pending change. False if it is not new."""
         if partition_epoch <= self.partition_epoch:
             return False
         known = self._followers
@@ -141,7 +141,7 @@ class Followers:
         return True
 
     def reason_for(self, isr: Sequence[int]) -> str:
-        """Why the controller has committed this in-sync set, as far as is known here."""
+        """Why the controller committed this ISR, as far as this broker knows."""
         proposed = self.pending is not None and self.pending.isr == tuple(isr)
         return self._proposed_because if proposed else "the controller has decided it"
 
@@ -159,9 +159,10 @@ class Followers:
     def on_fetch(
         self, fetch: FollowerFetch, end_offset: int, high_watermark: int, now_ms: float
     ) -> bool:
-        """Note how far a follower is; True when there is a new change to propose.
+        """Record a follower's position; True if there is a new change to propose.
 
-        One that is in sync has everything before the high watermark; if not, its disk lost it.
+        An in-sync follower has everything below the high watermark; otherwise its disk lost
+        records.
         """
         follower = self.get(fetch.replica_id)
         if -1 != fetch.broker_epoch < follower.broker_epoch:
@@ -175,15 +176,15 @@ class Followers:
         return self._may_join(follower, high_watermark) and self._maybe_add({follower}, now_ms)
 
     def on_absent(self, replica_id: int) -> None:
-        """It does not fetch for now, so it is not taken in before it does."""
+        """It is not fetching now, so it must fetch again before it can join the ISR."""
         follower = self._followers.get(replica_id)
         if follower is not None:
             follower.is_near = False
 
     def committed_offset(self, own_offset: int, min_insync_replicas: int) -> int:
-        """Up to here everyone who counts has everything; UNKNOWN_OFFSET if too few are in sync.
+        """Every counted replica has everything below this; UNKNOWN_OFFSET if too few are in sync.
 
-        That the high watermark stands still then is what makes a replica that was in sync last an
+        Because the high watermark stands still in that case, a replica that was last in sync is an
         eligible leader (KIP-966).
         """
         if len(self.isr) < min(min_insync_replicas, self.established_count):
@@ -195,13 +196,13 @@ class Followers:
         return offset
 
     def low_watermark(self, own_log_start_offset: int) -> int:
-        """What is before it is deleted on every replica that is alive."""
+        """Everything before it is deleted on every live replica."""
         followers = self._followers.values()
         alive = (each for each in followers if self._is_eligible(each.replica_id, -1))
-        return min([own_log_start_offset, *(one.log_start_offset for one in alive)])
+        return min([own_log_start_offset, *(follower.log_start_offset for follower in alive)])
 
     def maybe_shrink(self, end_offset: int, now_ms: float) -> bool:
-        """From time to time: True when there is a change to propose without those that are late."""
+        """Called periodically: True if there is a change to propose that removes late followers."""
         late = set()
         for follower in self._followers.values():
             if follower.fetch_offset >= end_offset:
@@ -218,16 +219,20 @@ class Followers:
         return True
 
     def maybe_expand(self, high_watermark: int, now_ms: float) -> bool:
-        """True when there is a change to propose with those that have caught up.
+        """True if there is a change to propose that adds followers that have caught up.
 
-        To be asked when a follower may count that did not before, and when a change is over: one
-        that has nothing to fetch does not say again how far it is.
+        Call it when a follower becomes eligible and when a change has ended: a follower with
+        nothing to fetch does not report its position again.
         """
-        near = {one for one in self if one.is_near and self._may_join(one, high_watermark)}
+        near = {
+            follower
+            for follower in self
+            if follower.is_near and self._may_join(follower, high_watermark)
+        }
         return bool(near) and self._maybe_add(near, now_ms)
 
     def on_refused(self, change: IsrChange, now_ms: float) -> None:
-        """The controller has said that a change was not made and will not be."""
+        """The controller answered that a change was not made and will not be."""
         if self.pending is change:
             self._set_pending(None)
             self._propose_from_ms = now_ms + PROPOSE_AGAIN_MS
@@ -254,7 +259,7 @@ class Followers:
         return True
 
     def _exclude(self, follower: Follower) -> bool:
-        """It has lost what it had, and it must not lead without that."""
+        """It has lost records that it had, and must not lead without them."""
         follower.is_near = False
         if self.pending is not None:
             return False

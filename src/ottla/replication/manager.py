@@ -1,8 +1,8 @@
-"""The partitions that live on this broker, kept in step with the cluster's metadata.
+"""The partitions on this broker, kept in step with the cluster metadata.
 
-A partition that the metadata gives to this broker is led or followed here; one that it gives to
-others only is removed with its log. Committed records come one by one, or a whole image at once,
-and either gives the same.
+A partition that the metadata assigns to this broker is led or followed here; one that it assigns
+only to others is removed with its log. Committed records arrive one by one, or as a whole image;
+both have the same result.
 """
 
 import logging
@@ -41,32 +41,32 @@ logger = logging.getLogger(__name__)
 
 
 class LeadershipListener(NamedTuple):
-    """Who works on partitions that this broker leads."""
+    """Told of the partitions that this broker leads."""
 
     on_elected: Callable[[Partition], None]
-    on_resigning: Callable[[Partition], None]  # Before those who wait on the partition are failed.
+    on_resigning: Callable[[Partition], None]  # Before their waiters are failed.
 
 
 class FollowingListener(NamedTuple):
-    """Who copies partitions from their leaders, and who asks for changes of in-sync sets."""
+    """Fetches partitions from their leaders and proposes ISR changes."""
 
-    on_following: Callable[[Partition, int], None]  # The leader's id. Also for a new leader epoch.
-    on_following_ended: Callable[[Partition], None]  # Also when it was not followed.
+    on_following: Callable[[Partition, int], None]  # The leader's id. Also in a new epoch.
+    on_following_ended: Callable[[Partition], None]  # Also if it was not followed.
     on_isr_change: Callable[[Partition], None]  # `partition.followers` has a new pending change.
 
 
 class RoleListener(NamedTuple):
-    """Who tells operators what becomes of the partitions here."""
+    """Reports leader and ISR changes to operators."""
 
-    on_new_leader: Callable[[Partition, int], None]  # Of a new epoch; it may be this node, or none.
-    # Of a partition that this broker leads: before, after and why.
+    on_new_leader: Callable[[Partition, int], None]  # In a new epoch; it may be this node, or none.
+    # For a partition that this broker leads: before, after and why.
     on_new_isr: Callable[[Partition, tuple[int, ...], tuple[int, ...], str], None]
 
 
 class ReplicaSettings(NamedTuple):
     node_id: int
     flush_policy: FlushPolicy
-    lag_time_max_ms: float  # A follower that is behind for longer is not in sync.
+    lag_time_max_ms: float  # A follower that lags for longer is not in sync.
 
 
 class _Refused(NamedTuple):
@@ -85,7 +85,7 @@ class ReplicaManager:
         fetch_sessions: FetchSessions,
         clock: Clock,
     ) -> None:
-        """`log_config` gives the configuration in force for a topic."""
+        """`log_config` returns a topic's effective configuration."""
         self.fetch_sessions = fetch_sessions
         self.counters = ReplicaCounters()
         self.delayed_produces = DelayedProduces()
@@ -97,28 +97,28 @@ class ReplicaManager:
         self._flusher = flusher
         self._clock = clock
         self._image = MetadataImage()
-        # A topic stands here twice, under its name and its id, with the same partitions.
+        # Each topic has two entries, by name and by id, with the same partitions.
         self._topics: dict[str | UUID, dict[int, Partition]] = {}
         self._names: dict[UUID, str] = {}
         self._listeners: list[LeadershipListener] = []
         self._following_listeners: list[FollowingListener] = []
         self._role_listeners: list[RoleListener] = []
-        self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Whose log cannot be had.
+        self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Log unavailable.
 
     def listen(self, listener: LeadershipListener) -> None:
-        """Before `load`: the partitions that this broker leads from the start are told as well."""
+        """Call before `load`: partitions led from the start are reported as well."""
         self._listeners.append(listener)
 
     def listen_to_following(self, listener: FollowingListener) -> None:
-        """Before `load`."""
+        """Call before `load`."""
         self._following_listeners.append(listener)
 
     def listen_to_roles(self, listener: RoleListener) -> None:
-        """Before `load`."""
+        """Call before `load`."""
         self._role_listeners.append(listener)
 
     def find(self, topic: str | UUID, index: int) -> Partition:
-        """A partition that this broker leads."""
+        """A partition that this broker leads, otherwise ApiError."""
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
@@ -128,7 +128,7 @@ class ReplicaManager:
         return partition
 
     def find_readable(self, topic: str | UUID, index: int) -> Partition:
-        """A partition that this broker leads or follows."""
+        """A partition that this broker leads or follows, otherwise ApiError."""
         partition = self._topics.get(topic, {}).get(index)
         if partition is None:
             raise self._absence(topic, index)
@@ -137,9 +137,9 @@ class ReplicaManager:
     def find_in_epoch(
         self, topic: str | UUID, index: int, leader_epoch: int, *, follower: bool = False
     ) -> Partition:
-        """A partition that this broker leads, or follows, in the epoch that a client believes in.
+        """A partition that this broker leads, or follows, in the epoch that the client expects.
 
-        A follower knows the epoch, too, and tells a client that is behind or ahead of it.
+        A follower knows the epoch too, and rejects a client that is behind or ahead of it.
         """
         partition = self.find_readable(topic, index)
         partition.validate_leader_epoch(leader_epoch)
@@ -148,7 +148,7 @@ class ReplicaManager:
         return partition
 
     def on_fetched(self, topic: str | UUID, index: int, records: LogSlice) -> None:
-        """A consumer is sent these."""
+        """These records are being sent to a consumer."""
         partition = self._topics.get(topic, {}).get(index)
         if partition is not None:
             traffic = partition.traffic
@@ -157,7 +157,7 @@ class ReplicaManager:
             traffic.records_out += records.next_offset - records.first_offset
 
     def _absence(self, topic: str | UUID, index: int) -> ApiError:
-        """Why a partition is not here: its log cannot be had, others have it, or there is none."""
+        """Why a partition is not here: its log is unavailable, others have it, or there is none."""
         refused = self._refused.get((topic, index))
         if refused is not None:
             return refused.error
@@ -170,18 +170,18 @@ class ReplicaManager:
         return ApiError(ErrorCode.unknown_topic_or_partition)
 
     def find_log(self, log: PartitionLog) -> Partition | None:
-        """The partition that this is the log of, if it is here."""
+        """The partition that owns this log, if it is here."""
         topic, index = log.topic_partition
         partition = self._topics.get(topic, {}).get(index)
         return partition if partition is not None and partition.log is log else None
 
     def retry_refused(self) -> None:
-        """Take up the partitions whose logs could not be had: there may be room by now."""
+        """Retry the partitions whose logs were unavailable: there may be room by now."""
         for refused in [self._refused[key] for key in self._refused if isinstance(key[0], UUID)]:
             self._apply_partition(refused.topic, refused.state)
 
     def partition_count(self, topic: str) -> int:
-        """Of a topic of the cluster; 0 if there is none."""
+        """Any topic in the cluster; 0 if it does not exist."""
         return self._image.partition_count(topic) or 0
 
     def partitions(self) -> Iterator[Partition]:
@@ -189,11 +189,11 @@ class ReplicaManager:
             yield from self._topics[topic_id].values()
 
     def load(self, image: MetadataImage, removed_topic_ids: Collection[UUID] = ()) -> None:
-        """Take up everything that an image gives to this broker, and nothing else.
+        """Apply everything that an image assigns to this broker, and nothing else.
 
-        The image is current, or this broker could remove what it has been given since. A crash may
-        have left the logs of topics that were deleted. Logs of topics that nobody knows are set
-        aside: better to waste space than to remove what somebody wants back.
+        The image must be current, or this broker could remove what it has been assigned since. A
+        crash may have left the logs of deleted topics; these are removed. Logs of unknown topics
+        are set aside: better to waste space than to remove what someone wants back.
         """
         self._image = image
         for log in list(self._logs.logs()):
@@ -210,7 +210,7 @@ class ReplicaManager:
                 self._logs.set_aside(log.topic_partition)
 
     def on_record(self, record: object, image: MetadataImage) -> None:
-        """A record has been committed and is in the image."""
+        """A record has been committed and is part of the image."""
         self._image = image
         if isinstance(record, PartitionRecord | PartitionChangeRecord):
             topic = image.topics_by_id[record.topic_id]
@@ -230,9 +230,13 @@ class ReplicaManager:
             partition.on_flush_failed(ApiError(ErrorCode.kafka_storage_error, str(error)))
 
     def on_directory_failure(self, error: StorageError) -> None:
-        """The partitions there are not served until the broker starts with the directory again."""
+        """Its partitions are not served until the broker restarts with the directory."""
         refusal = ApiError(ErrorCode.kafka_storage_error, str(error))
-        lost = [one for one in self.partitions() if one.log.log_directory.path == error.directory]
+        lost = [
+            partition
+            for partition in self.partitions()
+            if partition.log.log_directory.path == error.directory
+        ]
         if lost:
             logger.error("%d partitions are not served: %s", len(lost), error)
         for partition in lost:
@@ -246,15 +250,15 @@ class ReplicaManager:
             self._refuse(topic, state, error)
 
     def flush_overdue(self, now_ms: float) -> None:
-        """Sync the logs whose topic asks for that by time (flush.ms)."""
+        """Sync the logs whose topic demands it by time (flush.ms)."""
         for partition in self.partitions():
             if partition.log.config.flush_ms != LONG_MAX:
                 partition.maybe_flush(now_ms)
 
     def shrink_in_sync_sets(self) -> None:
-        """From time to time: ask for in-sync sets without the followers that are too far behind.
+        """Called periodically: propose ISRs without the followers that lag too far.
 
-        And once more with those that have caught up, if that was refused.
+        Also retries to add those that have caught up, in case that was refused.
         """
         now_ms = self._clock.monotonic_ms()
         for partition in self.partitions():
@@ -262,11 +266,11 @@ class ReplicaManager:
             if leader is not None and followers is not None:
                 if followers.maybe_shrink(partition.log.log_end_offset, now_ms):
                     self.on_isr_change(partition)
-                leader.on_followers_changed()  # It may have waited for one that was near.
+                leader.on_followers_changed()  # It may have waited for a follower that was near.
                 self._maybe_expand(partition)
 
     def on_truncated(self, partition: Partition) -> None:
-        """A thread has truncated its log: what the metadata said meanwhile is done now."""
+        """A thread has truncated its log: apply the metadata that arrived meanwhile."""
         topic_id = partition.log.topic_id
         topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
         index = partition.log.topic_partition.partition
@@ -274,12 +278,12 @@ class ReplicaManager:
             self._apply_partition(topic, topic.partitions[index])
 
     def on_isr_change(self, partition: Partition) -> None:
-        """There is a change of its in-sync set to propose."""
+        """There is an ISR change to propose."""
         for listener in self._following_listeners:
             listener.on_isr_change(partition)
 
     def fail(self, error: ApiError) -> None:
-        """Answer everyone who waits: this broker stops serving."""
+        """Fail all waiters: this broker stops serving."""
         for partition in self.partitions():
             self._end_following(partition)
             self._resign(partition, error)
@@ -300,7 +304,7 @@ class ReplicaManager:
                 return
             self._forget_refusal(topic.name, topic.topic_id, index)
         if partition.is_being_truncated:
-            return  # `on_truncated` comes back here.
+            return  # `on_truncated` continues here.
         is_new = state.leader_epoch > partition.leader_epoch
         if state.leader == self._node_id:
             self._lead(partition, state)
@@ -313,7 +317,7 @@ class ReplicaManager:
 
     def _lead(self, partition: Partition, state: PartitionRecord) -> None:
         if partition.is_leader and state.leader_epoch > partition.leader_epoch + 1:
-            # Somebody else may have led in between, as a whole image does not tell.
+            # Another broker may have led in between, which a whole image does not show.
             self._resign(partition, ApiError(ErrorCode.not_leader_or_follower))
         elected = not partition.is_leader
         if elected:
@@ -326,7 +330,7 @@ class ReplicaManager:
                 listener.on_elected(partition)
 
     def _followers(self, partition: Partition, state: PartitionRecord) -> Followers | None:
-        """Those of the epoch before are forgotten: what they said of their logs may not hold."""
+        """Those of an earlier epoch are forgotten: what they reported may no longer hold."""
         if len(state.replicas) == 1:
             return None
         followers = partition.followers
@@ -367,7 +371,7 @@ class ReplicaManager:
         )
 
     def state_of(self, partition: Partition) -> PartitionRecord | None:
-        """What the metadata says of it."""
+        """Its state in the metadata."""
         topic_id, index = partition.log.topic_id, partition.log.topic_partition.partition
         topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(index)
@@ -394,7 +398,7 @@ class ReplicaManager:
             listener.on_following_ended(partition)
 
     def _on_broker_changed(self) -> None:
-        """A broker that comes or goes counts, or counts no longer."""
+        """A broker came or went, so followers may have become eligible or ineligible."""
         for partition in self.partitions():
             leader = partition.leader
             if leader is not None and leader.followers is not None:
@@ -451,7 +455,7 @@ class ReplicaManager:
             self._remove(topic_id, partition)
 
     def _remove_partition(self, topic: TopicImage, index: int, partition: Partition | None) -> None:
-        """It was reassigned to others, perhaps while this broker was away."""
+        """It was reassigned to other brokers, perhaps while this one was away."""
         self._forget_refusal(topic.name, topic.topic_id, index)
         if partition is not None:
             self._remove(topic.topic_id, partition)
@@ -465,7 +469,7 @@ class ReplicaManager:
         self._logs.delete(partition.log.topic_partition)
 
     def _take_out(self, topic_id: UUID, partition: Partition, error: ApiError) -> None:
-        """It is not served here any more."""
+        """Stop serving it here."""
         partitions = self._topics[topic_id]
         del partitions[partition.log.topic_partition.partition]
         if not partitions:
@@ -474,7 +478,7 @@ class ReplicaManager:
         self._resign(partition, error)
 
     def _reconfigure(self, record: ConfigRecord) -> None:
-        """A broker's value can be the default of any topic."""
+        """A broker-level value can be the default of any topic."""
         names = set(self._names.values())
         changed = {record.resource_name} if record.resource_type == TOPIC_RESOURCE else names
         for name in changed & names:

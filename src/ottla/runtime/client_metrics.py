@@ -1,9 +1,9 @@
-"""Clients that are asked for their metrics, and what they pushed (KIP-714).
+"""Metrics that clients are asked for and push (KIP-714).
 
-An instance of a client is known by the id that it was given with its first request. It is
-remembered for as long as there is room, the most silent one forgotten first; one that is forgotten
-begins anew with its next request. What it pushed is kept until it has been silent for some of its
-intervals, or has said good-bye.
+A client instance is known by the id assigned with its first request. Instances are remembered while
+there is room; the longest silent one is forgotten first, and starts over with its next request.
+What it pushed is kept until it has been silent for several of its intervals, or has said that it
+terminates.
 """
 
 import base64
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from kio.schema.push_telemetry.v0.request import PushTelemetryRequest
 
 INSTANCES_MAX: Final = 16_384
-SERIES_MAX: Final = 500  # Of one client.
-_TEXT_MAX: Final = 200  # Characters of a name or a label.
-_LABELS_MAX: Final = 8  # Of one metric.
+SERIES_MAX: Final = 500  # Per client.
+_TEXT_MAX: Final = 200  # Characters in a name or label.
+_LABELS_MAX: Final = 8  # Per metric.
 _INTERVALS_KEPT: Final = 3
 _NEVER_MS: Final = float("-inf")
-# After these a client may ask for its subscription at once.
-_COMPRESSION_TYPES: Final = frozenset(int(one) for one in Compression)
+# After these errors a client may ask for its subscription at once.
+_COMPRESSION_TYPES: Final = frozenset(int(codec) for codec in Compression)
 _ASK_AGAIN: Final = (ErrorCode.unknown_subscription_id, ErrorCode.unsupported_compression_type)
 
-Series = tuple[str, tuple[tuple[str, str], ...]]  # A metric's name and its labels.
+Series = tuple[str, tuple[tuple[str, str], ...]]  # A metric name and its labels.
 
 
 @dataclass(slots=True)
 class Pushed:
-    """What the pages of metrics show of one client."""
+    """The metrics shown for one client."""
 
     instance_id: str
     client_id: str
@@ -53,7 +53,7 @@ class Pushed:
 class Instance:
     request: Request
     subscription_id: int
-    version: int  # Of the configs that it was matched with.
+    version: int  # Of the configs it was matched against.
     got_ms: float = _NEVER_MS
     pushed_ms: float = _NEVER_MS
     is_terminating: bool = False
@@ -64,10 +64,10 @@ class ClientMetrics:
     def __init__(
         self, image: MetadataImage, clock: Clock, *, bytes_max: int, clients_max: int
     ) -> None:
-        """`clients_max` is how many clients have what they push on the page."""
+        """`clients_max` is how many clients' metrics are shown."""
         self.bytes_max = bytes_max
         self.pushed: dict[UUID, Pushed] = {}
-        self.left_out_count = 0  # Pushes of clients past `clients_max`.
+        self.left_out_count = 0  # Pushes from clients beyond `clients_max`.
         self._image = image
         self._clock = clock
         self._clients_max = clients_max
@@ -78,7 +78,7 @@ class ClientMetrics:
     def subscription(
         self, instance_id: UUID, describe: Callable[[str], ClientDescription]
     ) -> Instance:
-        """What a client is asked for, for GetTelemetrySubscriptions. Raises ApiError."""
+        """What a client should send, for GetTelemetrySubscriptions. Raises ApiError."""
         instance, now_ms = self._instance(instance_id, describe), self._clock.monotonic_ms()
         if now_ms - max(instance.got_ms, instance.pushed_ms) >= instance.request.interval_ms:
             instance.got_ms = now_ms
@@ -93,7 +93,7 @@ class ClientMetrics:
         describe: Callable[[str], ClientDescription],
         request: "PushTelemetryRequest",
     ) -> Instance:
-        """Let a client push, as it may once in its interval. Raises ApiError."""
+        """Accept a push, which a client may make once per interval. Raises ApiError."""
         instance = self._instance(instance_id, describe)
         try:
             self._validate_push(instance, request)
@@ -108,7 +108,7 @@ class ClientMetrics:
         now_ms, codec = self._clock.monotonic_ms(), request.compression_type
         if instance.is_terminating:
             raise ApiError(ErrorCode.invalid_request, "the client has said that it terminates")
-        # The first push after a subscription comes at a random time of the interval.
+        # The first push after a subscription comes at a random time in the interval.
         is_first = instance.got_ms > instance.pushed_ms
         if is_first or now_ms - instance.pushed_ms >= instance.request.interval_ms:
             instance.pushed_ms = now_ms
@@ -141,12 +141,14 @@ class ClientMetrics:
             _keep(pushed, sample)
 
     def shown(self) -> list[Pushed]:
-        """In any thread: of clients that were heard of not long ago."""
+        """The clients heard from recently; callable from any thread."""
         now_ms = self._clock.monotonic_ms()
-        return [one for one in list(self.pushed.values()) if one.kept_until_ms > now_ms]
+        return [push for push in list(self.pushed.values()) if push.kept_until_ms > now_ms]
 
     def _forget_silent(self, now_ms: float) -> None:
-        for instance_id in [key for key, one in self.pushed.items() if one.kept_until_ms <= now_ms]:
+        for instance_id in [
+            key for key, push in self.pushed.items() if push.kept_until_ms <= now_ms
+        ]:
             del self.pushed[instance_id]
 
     def _instance(
@@ -179,7 +181,7 @@ class ClientMetrics:
 
 
 def instance_text(instance_id: UUID) -> str:
-    """As Kafka writes ids."""
+    """The id as Kafka writes it."""
     return base64.urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")
 
 
@@ -194,7 +196,7 @@ def _keep(pushed: Pushed, sample: Sample) -> None:
 
 
 def _subscription_id(instance_id: UUID, request: Request) -> int:
-    """Another one for another request, and the same on every broker."""
+    """Differs between requests, and is the same on every broker."""
     checksum = crc32c(repr(request).encode() + instance_id.bytes)
     return int.from_bytes(checksum.to_bytes(4, "big"), "big", signed=True)
 

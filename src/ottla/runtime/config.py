@@ -1,21 +1,19 @@
-"""Broker keys that the driver of the metadata quorum obeys."""
+"""Broker keys of the metadata quorum driver."""
 
-from typing import Any, Final
+from typing import Final
 
-from ottla.protocol.config import ConfigKey, ConfigType, at_least
+from ottla.protocol.config import at_least, declared_keys, int_key, long_key
 
-SNAPSHOT_BYTES: Final = ConfigKey(
+SNAPSHOT_BYTES: Final = long_key(
     "metadata.log.max.record.bytes.between.snapshots",
-    ConfigType.LONG,
     20 * 1024 * 1024,
     "A snapshot of the metadata is written after this many bytes of records, or earlier if it "
     "would make a start read fewer records.",
     validator=at_least(1),
 )
 
-QUORUM_SIZE: Final = ConfigKey(
+QUORUM_SIZE: Final = int_key(
     "quorum.size",
-    ConfigType.INT,
     3,
     "How many nodes become voters of the metadata quorum by themselves. Use an odd number: 3 "
     "voters survive the loss of one, 5 of two. If there are more, a rack with several gives one "
@@ -23,4 +21,4 @@ QUORUM_SIZE: Final = ConfigKey(
     validator=at_least(1),
 )
 
-BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (SNAPSHOT_BYTES, QUORUM_SIZE)
+BROKER_KEYS = declared_keys(globals())

@@ -4,10 +4,14 @@ An operation runs at once: its records are appended and replayed before anything
 its response waits until they are committed. An operation without records waits until the state that
 it saw is committed.
 
-When an append fails or the log does, every reply that waits fails, the machine is dropped with all
-that it has not written down, and a new one is loaded from the log: at once, and after a while if
-appends go on failing, as on a full disk. Records of a transaction are the exception: the log may
-refuse them for their producer's sake, which concerns nobody else.
+When an append or the log fails, all waiting replies fail, the machine is dropped with everything
+not written to the log, and a new one is loaded from the log: at once, and with a delay if appends
+keep failing, as on a full disk. Transactional records are the exception: the log may reject them
+because of their producer, which concerns no one else.
+
+No reply waits for a commit longer than the write timeout, if there is one: followers may be away
+for hours, and a client that gets an error can look for another coordinator. Its request still takes
+effect when they return.
 """
 
 import asyncio
@@ -36,12 +40,12 @@ from ottla.storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 RELOAD_DELAY_MAX_S = 30.0
-# When too few replicas are in sync, as while a broker is replaced: that passes soon, and the log is
-# as it was.
+# For too few in-sync replicas, as while a broker is replaced: soon over, and the log is unchanged.
 REFUSED_DELAY_MAX_S = 1.0
+_OVERDUE_CHECK_MS = 100  # Minimum time between two checks of waiting replies.
 
 _LED_ELSEWHERE = frozenset({ErrorCode.not_controller, ErrorCode.not_coordinator})
-# What a machine is dropped for. The one that is loaded next has the timers of the log.
+# Errors for which a machine is dropped. The next one gets its timers from the log.
 _DROPPED = _LED_ELSEWHERE | {
     ErrorCode.coordinator_not_available,
     ErrorCode.coordinator_load_in_progress,
@@ -52,9 +56,8 @@ M = TypeVar("M", bound=Machine)
 R = TypeVar("R")
 
 Operation = Callable[[M, int], Result[R]]  # Called with the machine and now_ms.
-Perform = Callable[[Any], object]  # Begins an effect of a result whose records are committed.
-# Sees what an operation would change before it does; completions that it adds are settled when the
-# change is committed.
+Perform = Callable[[Any], object]  # Starts an effect of a result whose records are committed.
+# Sees what an operation is about to change; completions it adds are settled once that is committed.
 Observe = Callable[[M, Result[Any]], Result[Any]]
 
 
@@ -62,14 +65,16 @@ class _Parked(NamedTuple):
     offset: int  # Everything before it must be committed.
     result: Result[Any]
     reply: "Future[Any]"
+    since_ms: float  # By the monotonic clock.
 
 
 class MachineRuntime(Generic[M]):
-    """It belongs to the loop's thread.
+    """Belongs to the loop's thread.
 
-    `create_machine` makes an empty machine that schedules its timers here. `name` is that of the
-    log, for operators. `not_ready` is the error of what is submitted before the machine is loaded.
-    `on_failure` is called when it cannot be loaded again after a failure.
+    `create_machine` creates an empty machine that schedules its timers here. `name` is that of the
+    log, for operators. `not_ready` is the error for calls before the machine is loaded.
+    `on_failure` is called when it cannot be reloaded after a failure. Without `write_timeout_ms`
+    replies wait indefinitely.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class MachineRuntime(Generic[M]):
         not_ready: ErrorCode = ErrorCode.coordinator_load_in_progress,
         observe: Observe[M] | None = None,
         perform: Perform | None = None,
+        write_timeout_ms: int | None = None,
     ) -> None:
         self._create_machine = create_machine
         self._codec = codec
@@ -96,13 +102,15 @@ class MachineRuntime(Generic[M]):
         self._not_ready = not_ready
         self._observe = observe
         self._perform = perform
-        self._machine: M | None = None  # None while it is not loaded.
+        self._write_timeout_ms = write_timeout_ms
+        self._machine: M | None = None  # None while not loaded.
         self._timers = LoopTimers(loop, clock, self._expire)
-        self._parked: deque[_Parked] = deque()  # Invariant: offsets do not fall.
-        self._unanswered: dict[Future[Any], None] = {}  # In the order of their coming.
+        self._parked: deque[_Parked] = deque()  # Invariant: offsets never decrease.
+        self._overdue_timer: asyncio.TimerHandle | None = None
+        self._unanswered: dict[Future[Any], None] = {}  # In order of arrival.
         self._reloading: asyncio.Task[None] | None = None
         self._unloaded = False
-        self._drops_count = 0  # Since the last append that did not fail.
+        self._drops_count = 0  # Since the last successful append.
         log.listen(Listener(self._on_committed, self._on_log_failed))
 
     @property
@@ -114,12 +122,12 @@ class MachineRuntime(Generic[M]):
 
     @property
     def timers(self) -> LoopTimers:
-        """To look at, and to let expire."""
+        """For inspection, and to expire timers."""
         return self._timers
 
     @property
     def next_offset(self) -> int:
-        """Of the first record of an operation that runs now."""
+        """The first offset of an operation that runs now."""
         return self._log.next_offset
 
     async def load(self) -> None:
@@ -135,9 +143,9 @@ class MachineRuntime(Generic[M]):
         machine.on_loaded(self._clock.now_ms())
 
     def call(self, operation: Operation[M, R]) -> "R | Future[R]":
-        """Run the operation now: its response if that is true already, else the future of it.
+        """Run the operation now: returns its response if it is already final, otherwise a future.
 
-        Raises ApiError when it is refused. Without a future to make, an answer costs far less.
+        Raises ApiError if it is rejected. An answer without a future costs far less.
         """
         machine = self.machine
         now_ms = self._clock.now_ms()
@@ -149,7 +157,9 @@ class MachineRuntime(Generic[M]):
         offset = self._log.next_offset
         if offset > self._log.committed_offset:
             reply = self._new_reply()
-            self._parked.append(_Parked(offset, result, reply))
+            self._parked.append(_Parked(offset, result, reply, self._clock.monotonic_ms()))
+            if self._overdue_timer is None and self._write_timeout_ms is not None:
+                self._refuse_overdue_after(self._write_timeout_ms)
             return reply
         self._complete(result)
         response = result.response
@@ -160,7 +170,7 @@ class MachineRuntime(Generic[M]):
         return response
 
     def submit(self, operation: Operation[M, R]) -> "Future[R]":
-        """Like `call`, always with a future, also of a refusal."""
+        """Like `call`, but always returns a future, even for a rejection."""
         try:
             response = self.call(operation)
         except ApiError as error:
@@ -174,7 +184,7 @@ class MachineRuntime(Generic[M]):
         return reply
 
     def unload(self, error: ApiError) -> None:
-        """Another node leads now, or this one stops; this runtime is not used again."""
+        """Another node leads now, or this one stops; the runtime is not used again."""
         self._unloaded = True
         if self._reloading is not None:
             self._reloading.cancel()
@@ -198,13 +208,34 @@ class MachineRuntime(Generic[M]):
             for record in records:
                 machine.replay(record, now_ms)
         except BaseException as error:
-            self._drop(error)  # A bug; but the log is right, and the machine is made from it again.
+            self._drop(error)  # A bug; but the log is right, and the machine is rebuilt from it.
             raise
 
     def _new_reply(self) -> "Future[Any]":
         reply: Future[Any] = self._loop.create_future()
         self._unanswered[reply] = None
         return reply
+
+    def _refuse_overdue_after(self, delay_ms: float) -> None:
+        self._overdue_timer = self._loop.call_later(delay_ms / 1000, self._refuse_overdue)
+
+    def _refuse_overdue(self) -> None:
+        """Completions and effects that wait for the same commit still happen when it arrives."""
+        self._overdue_timer = None
+        assert self._write_timeout_ms is not None
+        overdue_ms = self._clock.monotonic_ms() - self._write_timeout_ms
+        kept: deque[_Parked] = deque()
+        for parked in self._parked:
+            if parked.since_ms > overdue_ms:
+                kept.append(parked)
+                continue
+            if parked.result.completions or parked.result.effects:
+                kept.append(parked)
+            self._answer(parked.reply, _overdue(self._write_timeout_ms))
+        self._parked = kept
+        waiting = (parked.since_ms for parked in kept if not parked.reply.done())
+        if (since_ms := next(waiting, None)) is not None:
+            self._refuse_overdue_after(max(since_ms - overdue_ms, _OVERDUE_CHECK_MS))
 
     def _settle(self, parked: _Parked) -> None:
         self._complete(parked.result)
@@ -215,7 +246,7 @@ class MachineRuntime(Generic[M]):
             self._answer(parked.reply, response)
 
     def _complete(self, result: Result[Any]) -> None:
-        """What is committed takes effect, before its own answer leaves."""
+        """Perform what the commit triggers, before the operation's own response leaves."""
         for effect in result.effects:
             assert self._perform is not None, f"nobody performs {effect}"
             self._perform(effect)
@@ -241,7 +272,7 @@ class MachineRuntime(Generic[M]):
             self._settle(parked.popleft())
 
     def _expire(self, expiry: Expiry, due_ms: int) -> None:
-        """A machine that was told an earlier time would find that nothing is due, and wait on."""
+        """With an earlier time the machine would find nothing due, and keep waiting."""
         expired = self.submit(lambda _, now_ms: expiry(max(now_ms, due_ms)))
         expired.add_done_callback(_log_failed_expiry)
 
@@ -250,7 +281,7 @@ class MachineRuntime(Generic[M]):
             self._drop(error)
 
     def _drop(self, error: BaseException) -> ApiError:
-        """Returns what whoever waits is told."""
+        """Returns the error for the waiting callers."""
         if not isinstance(error, ApiError):
             error = ApiError(ErrorCode.kafka_storage_error, str(error))
         self._forget(error)
@@ -278,6 +309,9 @@ class MachineRuntime(Generic[M]):
     def _forget(self, error: ApiError) -> None:
         self._machine = None
         self._timers.cancel_all()
+        if self._overdue_timer is not None:
+            self._overdue_timer.cancel()
+            self._overdue_timer = None
         self._parked.clear()
         unanswered, self._unanswered = self._unanswered, {}
         for reply in unanswered:
@@ -286,6 +320,12 @@ class MachineRuntime(Generic[M]):
 
     def _not_ready_error(self) -> ApiError:
         return ApiError(self._not_ready, "the state is being loaded; try again")
+
+
+def _overdue(timeout_ms: int) -> ApiError:
+    return ApiError(
+        ErrorCode.coordinator_not_available, f"not replicated within {timeout_ms} ms; try again"
+    )
 
 
 def _is_of_producer(records: tuple[object, ...]) -> bool:

@@ -1,17 +1,17 @@
-"""The metadata log and its snapshots on the disk, as the quorum sees them.
+"""The metadata log and its snapshots on disk, as the quorum sees them.
 
-Two snapshots are kept, and the log from the older one on, so that a follower that is a little
+Two snapshots are kept, and the log from the older one on, so that a follower that is slightly
 behind when a snapshot is taken need not fetch it. The log starts at offset 0 or where a snapshot
-ends, which then tells the epoch of what is gone.
+ends, which then provides the epoch of what is gone.
 
-A snapshot that was fetched replaces the log when its file has its name: the old log is removed
-after that, or by the next `open`.
+A fetched snapshot replaces the log once its file has its final name: the old log is removed after
+that, or by the next `open`.
 
-Every batch is checked when the log is opened. What had been synced and is damaged stops the start:
-a voter that forgets what it has acknowledged can undo what a majority has decided, and topics that
-are forgotten take their records along. Only what is past the recovery point may be torn.
+Every batch is checked when the log is opened. Damage to what had been synced aborts the start: a
+voter that forgets what it has acknowledged can undo what a majority decided, and forgotten topics
+take their records along. Only what is past the recovery point may be torn.
 
-It belongs to the loop's thread, except for what is said to be for threads.
+Belongs to the loop's thread, except for what is marked as for threads.
 """
 
 import logging
@@ -64,17 +64,17 @@ class RaftLog:
     def __init__(
         self, log: PartitionLog, snapshots: SnapshotStore, recovery_point: RecoveryPoint
     ) -> None:
-        """Made by `open`."""
+        """Constructed by `open`."""
         self.snapshots = snapshots
         self._log = log
         self._recovery_point = recovery_point
-        self._recovery_point_guard = threading.Lock()  # It is never ahead of a truncation.
-        self._sizes = snapshots.list()  # The oldest first.
+        self._recovery_point_guard = threading.Lock()  # It never runs ahead of a truncation.
+        self._sizes = snapshots.list()  # Oldest first.
         self._start = self._find_start()
 
     @classmethod
     def open(cls, filesystem: Filesystem, data_directory: str, now_ms: int) -> "RaftLog":
-        """For a thread. StorageError when what is there does not fit together."""
+        """Call in a thread. StorageError if the files are inconsistent."""
         directory = metadata_directory(data_directory)
         filesystem.make_directory(directory)
         snapshots = SnapshotStore(filesystem, directory)
@@ -109,7 +109,7 @@ class RaftLog:
         opened.flush()
         return opened
 
-    # What the core asks.
+    # Called by the core.
 
     @property
     def start_offset(self) -> int:
@@ -143,10 +143,10 @@ class RaftLog:
     def snapshot_size(self, snapshot_id: OffsetAndEpoch) -> int | None:
         return self._sizes.get(snapshot_id)
 
-    # What the driver does.
+    # Called by the driver.
 
     def append(self, batch: bytes | bytearray) -> None:
-        """One batch that has its offset and epoch. StorageError, or ApiError on a full disk."""
+        """One batch with its offset and epoch. StorageError, or ApiError on a full disk."""
         self._log.append_as_follower(memoryview(batch))
 
     def truncate_to(self, offset: int) -> None:
@@ -155,14 +155,14 @@ class RaftLog:
             self._log.truncate_to(offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
-        """The snapshot, whose file has its name, replaces everything."""
+        """The snapshot, whose file has its final name, replaces everything."""
         with self._recovery_point_guard:
             self._sizes = {snapshot_id: size}
             self._start = snapshot_id
             _restart(self._log, snapshot_id.offset)
 
     def on_snapshot_written(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
-        """The log now starts at the snapshot before; `remove_passed` removes what is older."""
+        """The log now starts at the previous snapshot; `remove_passed` removes what is older."""
         before = self.latest_snapshot_id
         self._sizes[snapshot_id] = size
         if before is not None:
@@ -181,7 +181,7 @@ class RaftLog:
 
     @property
     def truncations_count(self) -> int:
-        """What was read or synced while this changed may be of a history that was truncated."""
+        """If it changes during a read or sync, what was read or synced may be truncated."""
         return self._log.truncations_count
 
     def flush(self) -> int:
@@ -196,7 +196,7 @@ class RaftLog:
         return flushed_offset
 
     def expect_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Before a snapshot that was fetched gets its name: the log may be longer, and wrong."""
+        """Call before a fetched snapshot gets its final name: the log may be longer, and wrong."""
         with self._recovery_point_guard:
             self._take_back(snapshot_id)
 
@@ -205,7 +205,7 @@ class RaftLog:
         return self._log.flushed_offset
 
     def watch_directory(self, is_in_place: Callable[[], bool]) -> None:
-        """From here on a flush fails if the log directory is not there any more."""
+        """From here on a flush fails if the log directory has disappeared."""
         self._log.log_directory.is_in_place = is_in_place
 
     @property
@@ -218,7 +218,7 @@ class RaftLog:
         return ReadBatches(found.read(), found.next_offset)
 
     def read_cached(self, offset: int, size_max: int, offset_limit: int) -> ReadBatches:
-        """Like `read`; NotCached when it would wait for the disk."""
+        """Like `read`, but NotCached if it would wait for the disk."""
         found = self._find(offset, size_max, offset_limit, cached_only=True)
         data = found.read_cached()
         if data is None:
@@ -226,7 +226,7 @@ class RaftLog:
         return ReadBatches(data, found.next_offset)
 
     def voters(self, initial: VoterSet) -> VoterHistory:
-        """As the latest snapshot and the log after it say."""
+        """According to the latest snapshot and the log after it."""
         history = VoterHistory(initial)
         offset = self._start.offset
         newest = self.latest_snapshot_id
@@ -243,17 +243,17 @@ class RaftLog:
         return history
 
     def remove_passed(self) -> None:
-        """Free the disk of what is before the log's start."""
+        """Free the disk space of what is before the log's start."""
         if self._start.offset:
             self._log.delete_records_before(self._start.offset)
             self.snapshots.remove_before(self._start)
 
     def roll(self) -> None:
-        """Begin a segment, so that what is before can be removed one day."""
+        """Begin a segment, so that earlier ones can be removed later."""
         self._log.roll()
 
     def sync_recovery_point(self) -> None:
-        """It moves with each flush; from here on it also survives a loss of power."""
+        """It moves with each flush; this makes it survive a power loss."""
         with self._recovery_point_guard:
             self._recovery_point.sync()
 
@@ -272,7 +272,7 @@ class RaftLog:
         self._recovery_point.note(self._end_at(self._log.flushed_offset))
 
     def _end_at(self, offset: int) -> OffsetAndEpoch:
-        """With the epoch of the record before it, as far as the log has it."""
+        """With the epoch of the record before it, as far as the log knows it."""
         if offset <= self._start.offset:
             return OffsetAndEpoch(offset, self._start.epoch)
         return OffsetAndEpoch(offset, self._log.leader_epochs.epoch_for_offset(offset - 1))
@@ -305,7 +305,7 @@ class RaftLog:
             offset = read.next_offset
 
     def _find_start(self) -> OffsetAndEpoch:
-        """Segments go as a whole, so the files may start before the snapshot that it starts at."""
+        """Segments are removed whole, so the files may start before the snapshot."""
         log = self._log
         if log.log_start_offset == 0:
             return _BEGINNING
@@ -324,7 +324,7 @@ def metadata_directory(data_directory: str) -> str:
 
 
 def _validate_history(log: PartitionLog) -> None:
-    """Of what no checksum covers: offsets without a gap, epochs that begin with their leader.
+    """Check what no checksum covers: offsets without gaps, epochs that begin with their leader.
 
     The epochs are read from the batches; their file may be missing or damaged.
     """
@@ -356,14 +356,14 @@ def _problem(header: BatchHeader, offset: int, epoch: int) -> str | None:
 def _do_without_damaged_snapshot(
     log: PartitionLog, snapshots: SnapshotStore, data_directory: str
 ) -> None:
-    """If the newest one is damaged, and the log has all that it has, from an older one on."""
+    """If the newest is damaged, and the log has everything in it, from an older one on."""
     *older, newest = sorted(snapshots.list()) or (None,)
     if newest is None:
         return
     try:
         snapshots.read(newest)
     except StorageError as error:
-        bases = [one.offset for one in older if _is_intact(snapshots, one)]
+        bases = [snapshot.offset for snapshot in older if _is_intact(snapshots, snapshot)]
         start = log.log_start_offset
         if log.log_end_offset < newest.offset or not (
             start == 0 or any(start <= base for base in bases)
@@ -382,7 +382,7 @@ def _is_intact(snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> bool:
 
 
 def _continues(log: PartitionLog, snapshot_id: OffsetAndEpoch) -> bool:
-    """Whether the log has the history of the snapshot, and what comes after it."""
+    """Whether the log has the snapshot's history, and what follows it."""
     if log.log_end_offset < snapshot_id.offset:
         return False
     last = snapshot_id.offset - 1
