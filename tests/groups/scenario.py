@@ -17,7 +17,7 @@ when they come. A client is a name; the runner remembers its member id, generati
 `tests.kits.scenarios` runs them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,9 @@ from ottla.groups.classic.records import GroupMetadataKey
 from ottla.groups.consumer import records as consumer
 from ottla.groups.consumer.member import MemberState
 from ottla.groups.consumer_protocol import parse_assignment, write_assignment
-from ottla.groups.modern.records import TopicPartitions, from_topic_partitions
+from ottla.groups.modern.records import TopicPartitions
 from ottla.groups.offsets.records import OffsetCommitRecord
-from ottla.groups.partitions import by_topic
+from ottla.groups.partitions import assignment_of, by_topic
 from ottla.groups.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -219,12 +219,13 @@ def _topic_partitions(topic_partitions: set[tuple[str, int]]) -> str:
     return ",".join(f"{topic}-{partition}" for topic, partition in sorted(topic_partitions)) or "-"
 
 
-def _topics(topics: tuple[TopicPartitions, ...]) -> str:
+def _topics(topics: Iterable[TopicPartitions | consumer.CurrentTopicPartitions]) -> str:
     names = {1: "t", 2: "u"}
+    owned = assignment_of((topic.topic_id, topic.partitions) for topic in topics)
     return (
         ",".join(
             f"{names[topic_id.int]}-{partition}"
-            for topic_id, partitions in by_topic(from_topic_partitions(topics)).items()
+            for topic_id, partitions in by_topic(owned).items()
             for partition in partitions
         )
         or "-"

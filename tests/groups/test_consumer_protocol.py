@@ -5,12 +5,14 @@ from ottla.groups.consumer_protocol import subscribed_topics
 
 
 def test_the_topics_of_all_members() -> None:
-    assert subscribed_topics([subscription("a", "b"), subscription("b", "c")]) == {"a", "b", "c"}
+    subscriptions = [subscription("a", "b"), subscription("b", "c")]
+    assert subscribed_topics(subscriptions) == frozenset({"a", "b", "c"})
     assert subscribed_topics([]) == frozenset()
 
 
 def test_what_later_versions_add_is_passed_over() -> None:
-    assert subscribed_topics([b"\x00\x03" + subscription("a")[2:] + b"more"]) == {"a"}
+    later = b"\x00\x03" + subscription("a")[2:] + b"more"
+    assert subscribed_topics([later]) == frozenset({"a"})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     multiple,
     rule,
 )
+from kio.schema.consumer_group_describe.v1.response import DescribedGroup
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from tests.groups.kit import Coordinator
 
@@ -206,10 +207,11 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             return  # Its epoch is old; nothing was committed.
         self.committed[topic_partition] = self.commit_count
 
-    def _describe(self) -> object:
-        return self.coordinator.run(
+    def _describe(self) -> tuple[DescribedGroup, ...]:
+        described: tuple[DescribedGroup, ...] = self.coordinator.run(
             lambda _: self.coordinator.machine.describe_consumer_groups(["g"])
         ).value
+        return described
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
@@ -227,7 +229,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def epochs_only_grow(self) -> None:
         if not hasattr(self, "coordinator"):
             return
-        (group,) = self._describe()  # type: ignore[misc]
+        (group,) = self._describe()
         if group.error_code is ErrorCode.none:
             assert group.group_epoch >= self.group_epoch
             assert group.assignment_epoch <= group.group_epoch

@@ -181,7 +181,7 @@ class Coordinator:
 
     def states(self) -> list[TransactionState]:
         """Of all transactional ids."""
-        return [one.state for one in recorded(self.machine.snapshot()) if one is not None]
+        return [one.state for one in recorded(self.machine.snapshot())]
 
     def _with_id(self, operation: Callable[[int, int | None], Result[R]]) -> R:
         try:
@@ -200,5 +200,11 @@ def refusal(operation: Callable[[], object]) -> ErrorCode:
     raise AssertionError("the operation was not refused")
 
 
-def recorded(records: Iterable[object]) -> list[Transaction | None]:
-    return [record.transaction for record in records if isinstance(record, TransactionRecord)]
+def recorded(records: Iterable[object]) -> list[Transaction]:
+    """The transactions that were written; none of them was removed."""
+    written = []
+    for record in records:
+        if isinstance(record, TransactionRecord):
+            assert record.transaction is not None
+            written.append(record.transaction)
+    return written

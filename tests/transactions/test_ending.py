@@ -1,4 +1,8 @@
+from functools import partial
+
 import pytest
+from kio.schema.end_txn.v5.response import EndTxnResponse
+from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
 from tests.transactions.kit import FIRST_ID, START_MS, T0, T1, Coordinator, recorded, refusal
 
 from ottla.protocol.errors import ErrorCode
@@ -11,23 +15,25 @@ VERSIONS = [0, 2]
 
 
 @pytest.fixture
-def coordinator():
+def coordinator() -> Coordinator:
     return Coordinator()
 
 
 @pytest.fixture
-def producer(coordinator):
+def producer(coordinator: Coordinator) -> Producer:
     return coordinator.producer()
 
 
-def held(response):
+def held(response: EndTxnResponse | InitProducerIdResponse) -> Producer:
     assert response.error_code is ErrorCode.none
     return Producer(response.producer_id, response.producer_epoch)
 
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_whole_way(coordinator, producer, version, commit):
+def test_the_whole_way(
+    coordinator: Coordinator, producer: Producer, version: int, commit: bool
+) -> None:
     coordinator.add(producer, T0, T1, version=version)
     coordinator.advance(5)
     epoch = 1 if version else 0
@@ -55,11 +61,13 @@ def test_the_whole_way(coordinator, producer, version, commit):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_end_that_is_repeated_has_the_same_answer(coordinator, producer, version):
+def test_an_end_that_is_repeated_has_the_same_answer(
+    coordinator: Coordinator, producer: Producer, version: int
+) -> None:
     coordinator.add(producer, T0, version=version)
     first = coordinator.end(producer, version=version)
 
-    def again(*, commit=True):
+    def again(*, commit: bool = True) -> EndTxnResponse:
         return coordinator.end(producer, version=version, commit=commit)
 
     assert refusal(again) is ErrorCode.concurrent_transactions
@@ -70,7 +78,9 @@ def test_an_end_that_is_repeated_has_the_same_answer(coordinator, producer, vers
     assert coordinator.last_records == ()
 
 
-def test_in_the_next_transaction_the_last_end_is_fenced(coordinator, producer):
+def test_in_the_next_transaction_the_last_end_is_fenced(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
     coordinator.write_markers()
@@ -78,7 +88,9 @@ def test_in_the_next_transaction_the_last_end_is_fenced(coordinator, producer):
     assert refusal(lambda: coordinator.end(producer, version=2)) is ErrorCode.producer_fenced
 
 
-def test_after_a_new_epoch_was_asked_for_the_last_end_is_fenced(coordinator, producer):
+def test_after_a_new_epoch_was_asked_for_the_last_end_is_fenced(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     """So it is on Apache Kafka: only an end raises the epoch in a way that can be repeated."""
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
@@ -86,23 +98,29 @@ def test_after_a_new_epoch_was_asked_for_the_last_end_is_fenced(coordinator, pro
     assert held(coordinator.init(expected=second)) == second.bumped
     for late in (producer, second):
         for commit in (True, False):
-            code = refusal(lambda p=late, c=commit: coordinator.end(p, version=2, commit=c))
+            code = refusal(partial(coordinator.end, late, version=2, commit=commit))
             assert code is ErrorCode.producer_fenced
     assert coordinator.last_records == ()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_without_a_transaction_is_refused(coordinator, producer, version):
+def test_a_commit_without_a_transaction_is_refused(
+    coordinator: Coordinator, producer: Producer, version: int
+) -> None:
     code = refusal(lambda: coordinator.end(producer, version=version))
     assert code is ErrorCode.invalid_txn_state
 
 
-def test_an_older_client_cannot_abort_what_is_not_open(coordinator, producer):
+def test_an_older_client_cannot_abort_what_is_not_open(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     code = refusal(lambda: coordinator.end(producer, commit=False))
     assert code is ErrorCode.invalid_txn_state
 
 
-def test_a_newer_client_can_abort_what_has_no_partitions(coordinator, producer):
+def test_a_newer_client_can_abort_what_has_no_partitions(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     """Its first write may be under way when it aborts; the new epoch fences that."""
     for epoch in (1, 2, 3):
         producer = held(coordinator.end(producer, commit=False, version=2))
@@ -110,7 +128,7 @@ def test_a_newer_client_can_abort_what_has_no_partitions(coordinator, producer):
         assert coordinator.write_markers().partitions == frozenset()
 
 
-def test_a_newer_client_cannot_commit_twice(coordinator, producer):
+def test_a_newer_client_cannot_commit_twice(coordinator: Coordinator, producer: Producer) -> None:
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
     coordinator.write_markers()
@@ -118,14 +136,16 @@ def test_a_newer_client_cannot_commit_twice(coordinator, producer):
     assert code is ErrorCode.invalid_txn_state
 
 
-def test_while_it_completes_the_next_one_cannot_end(coordinator, producer):
+def test_while_it_completes_the_next_one_cannot_end(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
     code = refusal(lambda: coordinator.end(second, version=2, commit=False))
     assert code is ErrorCode.concurrent_transactions
 
 
-def test_after_the_last_epoch_the_client_goes_on_with_a_new_id(coordinator):
+def test_after_the_last_epoch_the_client_goes_on_with_a_new_id(coordinator: Coordinator) -> None:
     last = Producer(5, 2**15 - 2)
     opened = Transaction(
         producer_id=last.id,
@@ -151,7 +171,9 @@ def test_after_the_last_epoch_the_client_goes_on_with_a_new_id(coordinator):
     coordinator.add(following, T0, version=2)
 
 
-def test_markers_are_asked_for_when_a_record_decides(coordinator, producer):
+def test_markers_are_asked_for_when_a_record_decides(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     coordinator.add(producer, T0)
     assert coordinator.decided == []
     assert coordinator.run(lambda _: coordinator.machine.markers_of("x")) is None
@@ -159,7 +181,7 @@ def test_markers_are_asked_for_when_a_record_decides(coordinator, producer):
     assert coordinator.decided == ["x"]
 
 
-def test_another_coordinator_goes_on(coordinator, producer):
+def test_another_coordinator_goes_on(coordinator: Coordinator, producer: Producer) -> None:
     coordinator.add(producer, T0)
     coordinator.end(producer)
     coordinator.reload()
@@ -170,20 +192,18 @@ def test_another_coordinator_goes_on(coordinator, producer):
     assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
-def test_completing_twice_does_nothing(coordinator, producer):
+def test_completing_twice_does_nothing(coordinator: Coordinator, producer: Producer) -> None:
     coordinator.add(producer, T0)
     coordinator.end(producer)
     written = coordinator.write_markers()
     for transactional_id in ("x", "unknown"):
-        coordinator.run(
-            lambda now_ms, name=transactional_id: coordinator.machine.complete(
-                name, written, now_ms
-            )
-        )
+        coordinator.run(partial(coordinator.machine.complete, transactional_id, written))
         assert coordinator.last_records == ()
 
 
-def test_markers_of_an_earlier_transaction_do_not_complete_the_next(coordinator, producer):
+def test_markers_of_an_earlier_transaction_do_not_complete_the_next(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
     first_markers = coordinator.write_markers()
@@ -194,21 +214,25 @@ def test_markers_of_an_earlier_transaction_do_not_complete_the_next(coordinator,
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_late_transaction_is_aborted_and_its_producer_fenced(coordinator, producer, version):
+def test_a_late_transaction_is_aborted_and_its_producer_fenced(
+    coordinator: Coordinator, producer: Producer, version: int
+) -> None:
     coordinator.add(producer, T0, version=version)
     assert coordinator.advance(59_999) == []
     (aborted,) = recorded(coordinator.advance(1))
     assert aborted.state is TransactionState.PREPARE_ABORT
     assert aborted.producer_epoch == 1
     for commit in (True, False):
-        code = refusal(lambda c=commit: coordinator.end(producer, version=version, commit=c))
+        code = refusal(partial(coordinator.end, producer, version=version, commit=commit))
         assert code is ErrorCode.producer_fenced
     coordinator.write_markers()
     assert coordinator.state() is TransactionState.COMPLETE_ABORT
     assert refusal(lambda: coordinator.add(producer, T0)) is ErrorCode.producer_fenced
 
 
-def test_the_time_runs_from_the_first_partition(coordinator, producer):
+def test_the_time_runs_from_the_first_partition(
+    coordinator: Coordinator, producer: Producer
+) -> None:
     coordinator.advance(60_000)
     coordinator.add(producer, T0)
     coordinator.advance(30_000)
@@ -217,7 +241,7 @@ def test_the_time_runs_from_the_first_partition(coordinator, producer):
     assert len(coordinator.advance(1)) == 1
 
 
-def test_another_coordinator_keeps_the_time(coordinator, producer):
+def test_another_coordinator_keeps_the_time(coordinator: Coordinator, producer: Producer) -> None:
     coordinator.add(producer, T0)
     coordinator.advance(50_000)
     coordinator.reload()
@@ -225,7 +249,7 @@ def test_another_coordinator_keeps_the_time(coordinator, producer):
     assert len(coordinator.advance(1)) == 1
 
 
-def test_what_has_ended_does_not_time_out(coordinator, producer):
+def test_what_has_ended_does_not_time_out(coordinator: Coordinator, producer: Producer) -> None:
     coordinator.add(producer, T0)
     coordinator.end(producer)
     assert coordinator.timers.names() == {"transactions/expire"}

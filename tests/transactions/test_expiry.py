@@ -1,4 +1,4 @@
-from tests.transactions.kit import START_MS, T0, Coordinator, recorded, refusal
+from tests.transactions.kit import START_MS, T0, Coordinator, refusal
 
 from ottla.protocol.errors import ErrorCode
 from ottla.transactions.config import TransactionConfig
@@ -11,7 +11,7 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
-def test_unused_ids_are_forgotten():
+def test_unused_ids_are_forgotten() -> None:
     coordinator = Coordinator()
     producer = coordinator.producer()
     assert coordinator.advance(7 * DAY_MS - 1) == []
@@ -21,7 +21,7 @@ def test_unused_ids_are_forgotten():
     assert coordinator.producer() == (producer.id + 1, 0)
 
 
-def test_use_keeps_an_id():
+def test_use_keeps_an_id() -> None:
     coordinator = Coordinator()
     producer = coordinator.producer()
     coordinator.advance(6 * DAY_MS)
@@ -32,7 +32,7 @@ def test_use_keeps_an_id():
     assert len(coordinator.advance(HOUR_MS)) == 1
 
 
-def test_what_is_not_completed_is_kept():
+def test_what_is_not_completed_is_kept() -> None:
     coordinator = Coordinator()
     producer = coordinator.producer()
     coordinator.add(producer, T0)
@@ -52,14 +52,14 @@ def commit(coordinator: Coordinator, producer: Producer) -> Producer:
     return Producer(response.producer_id, response.producer_epoch)
 
 
-def test_an_id_for_one_two_phase_transaction_is_forgotten_soon_after_that():
+def test_an_id_for_one_two_phase_transaction_is_forgotten_soon_after_that() -> None:
     coordinator = Coordinator()
     commit(coordinator, two_phase_producer(coordinator))
     assert coordinator.advance(HOUR_MS - 1) == []
     assert coordinator.advance(HOUR_MS) == [TransactionRecord("x", None)]
 
 
-def test_two_phase_transactions_are_kept_before_they_end():
+def test_two_phase_transactions_are_kept_before_they_end() -> None:
     coordinator = Coordinator()
     producer = two_phase_producer(coordinator)
     assert coordinator.advance(6 * DAY_MS) == []
@@ -67,7 +67,7 @@ def test_two_phase_transactions_are_kept_before_they_end():
     assert coordinator.advance(30 * DAY_MS) == []
 
 
-def test_a_two_phase_producer_that_goes_on_is_kept():
+def test_a_two_phase_producer_that_goes_on_is_kept() -> None:
     coordinator = Coordinator()
     producer = commit(coordinator, two_phase_producer(coordinator))
     commit(coordinator, producer)
@@ -75,7 +75,7 @@ def test_a_two_phase_producer_that_goes_on_is_kept():
     assert coordinator.advance(HOUR_MS) == [TransactionRecord("x", None)]
 
 
-def test_many_are_forgotten_in_portions():
+def test_many_are_forgotten_in_portions() -> None:
     coordinator = Coordinator(TransactionConfig(id_expiration_ms=1))
     for number in range(TOMBSTONES_MAX + 1):
         state = Transaction(
@@ -89,5 +89,6 @@ def test_many_are_forgotten_in_portions():
     coordinator.reload()
     assert coordinator.advance(HOUR_MS - 1) == []
     tombstones = coordinator.advance(1)
-    assert recorded(tombstones) == [None] * (TOMBSTONES_MAX + 1)
+    names = [str(number) for number in range(TOMBSTONES_MAX + 1)]
+    assert tombstones == [TransactionRecord(name, None) for name in names]
     assert list(coordinator.machine.snapshot()) == []

@@ -1,4 +1,6 @@
 import struct
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,20 +21,20 @@ WRITTEN = [
 ]
 
 
-def transaction(**changes):
-    values = {
-        "producer_id": 5,
-        "producer_epoch": 3,
-        "timeout_ms": 60_000,
-        "state": TransactionState.ONGOING,
-        "partitions": frozenset({TopicPartition("t", 1), TopicPartition("t", 0)}),
-        "updated_ms": 7,
-        "started_ms": 6,
-    }
-    return Transaction(**values | changes)
+def transaction(**changes: Any) -> Transaction:
+    ongoing = Transaction(
+        producer_id=5,
+        producer_epoch=3,
+        timeout_ms=60_000,
+        state=TransactionState.ONGOING,
+        partitions=frozenset({TopicPartition("t", 1), TopicPartition("t", 0)}),
+        updated_ms=7,
+        started_ms=6,
+    )
+    return replace(ongoing, **changes)
 
 
-def test_the_bytes_are_those_of_kafka():
+def test_the_bytes_are_those_of_kafka() -> None:
     key, value = codec.encode(TransactionRecord("ab", transaction()))
     assert key == bytes.fromhex("0000 0002 6162")
     assert value == bytes.fromhex(
@@ -44,7 +46,7 @@ def test_the_bytes_are_those_of_kafka():
     )
 
 
-def test_tagged_fields_are_written_when_they_say_something():
+def test_tagged_fields_are_written_when_they_say_something() -> None:
     newer = transaction(
         partitions=frozenset(),
         previous_producer_id=4,
@@ -59,14 +61,14 @@ def test_tagged_fields_are_written_when_they_say_something():
     )
 
 
-def test_an_empty_transaction_has_null_for_its_partitions():
+def test_an_empty_transaction_has_null_for_its_partitions() -> None:
     empty = transaction(state=TransactionState.EMPTY, partitions=frozenset(), started_ms=-1)
     _, value = codec.encode(TransactionRecord("ab", empty))
     assert value is not None
     assert value[17:18] == b"\x00"
 
 
-def test_the_first_version_is_read():
+def test_the_first_version_is_read() -> None:
     key = bytes.fromhex("0000 0002 6162")
     value = bytes.fromhex(
         "0000 0000000000000005 0003 0000ea60 01"
@@ -76,19 +78,19 @@ def test_the_first_version_is_read():
     assert codec.decode(key, value) == TransactionRecord("ab", transaction())
 
 
-def test_a_tombstone_has_no_value():
+def test_a_tombstone_has_no_value() -> None:
     record = TransactionRecord("ab", None)
     key, value = codec.encode(record)
     assert value is None
     assert codec.decode(key, None) == record
 
 
-def test_a_dead_transaction_is_forgotten():
+def test_a_dead_transaction_is_forgotten() -> None:
     key, value = codec.encode(TransactionRecord("ab", transaction(state=TransactionState.DEAD)))
     assert codec.decode(key, value) == TransactionRecord("ab", None)
 
 
-def test_keys_of_a_newer_kind_are_passed_over():
+def test_keys_of_a_newer_kind_are_passed_over() -> None:
     assert codec.decode(struct.pack(">h", 7), b"") == UnknownRecord(7)
 
 
@@ -103,12 +105,12 @@ def test_keys_of_a_newer_kind_are_passed_over():
         (b"\x00\x00\x00\x01a", b"\x00\x01\x00", "not a TransactionLogValue"),
     ],
 )
-def test_other_bytes_are_refused(key, value, problem):
+def test_other_bytes_are_refused(key: bytes | None, value: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         codec.decode(key, value)
 
 
-def test_a_state_that_is_none_is_refused():
+def test_a_state_that_is_none_is_refused() -> None:
     key, value = codec.encode(TransactionRecord("ab", transaction()))
     assert value is not None
     with pytest.raises(ValueError, match="44 is not the state"):
@@ -134,6 +136,6 @@ def test_a_state_that_is_none_is_refused():
     ),
     st.text(),
 )
-def test_what_is_written_is_read(state, transactional_id):
+def test_what_is_written_is_read(state: Transaction, transactional_id: str) -> None:
     record = TransactionRecord(transactional_id, state)
     assert codec.decode(*codec.encode(record)) == record

@@ -1,8 +1,12 @@
 import datetime as dt
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kio.schema.describe_transactions.v0.response import TopicData, TransactionState
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
+from kio.schema.types import ProducerId, TopicName, TransactionalId
+from kio.static.primitive import TZAware, i16, i32
 from tests.transactions.kit import START_MS, T0, T1, Coordinator
 
 from ottla.protocol.errors import ErrorCode
@@ -12,7 +16,7 @@ EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @pytest.fixture
-def coordinator():
+def coordinator() -> Coordinator:
     """`x` has a transaction open for 10 ms, `y` has committed one, `z` has begun none."""
     coordinator = Coordinator()
     y = coordinator.producer("y")
@@ -25,11 +29,13 @@ def coordinator():
     return coordinator
 
 
-def describe(coordinator, transactional_id):
+def describe(coordinator: Coordinator, transactional_id: str) -> TransactionState:
     return coordinator.run(lambda _: coordinator.machine.describe(transactional_id))
 
 
-def listed(coordinator, matches=lambda _: True, **filters):
+def listed(
+    coordinator: Coordinator, matches: Callable[[str], bool] = lambda _: True, **filters: Any
+) -> dict[str, tuple[int, str]]:
     request = ListTransactionsRequest(**filters)
     found = coordinator.run(
         lambda now_ms: coordinator.machine.list_transactions(request, matches, now_ms)
@@ -37,20 +43,20 @@ def listed(coordinator, matches=lambda _: True, **filters):
     return {one.transactional_id: (one.producer_id, one.transaction_state) for one in found}
 
 
-def test_an_open_transaction_is_described(coordinator):
+def test_an_open_transaction_is_described(coordinator: Coordinator) -> None:
     assert describe(coordinator, "x") == TransactionState(
         error_code=ErrorCode.none,
-        transactional_id="x",
+        transactional_id=TransactionalId("x"),
         transaction_state="Ongoing",
         transaction_timeout=milliseconds(60_000),
-        transaction_start_time=EPOCH + dt.timedelta(milliseconds=START_MS),
-        producer_id=102,
-        producer_epoch=0,
-        topics=(TopicData(topic="t", partitions=(0, 1)),),
+        transaction_start_time=TZAware.parse(EPOCH + dt.timedelta(milliseconds=START_MS)),
+        producer_id=ProducerId(102),
+        producer_epoch=i16(0),
+        topics=(TopicData(topic=TopicName("t"), partitions=(i32(0), i32(1))),),
     )
 
 
-def test_one_that_was_never_opened_has_no_time(coordinator):
+def test_one_that_was_never_opened_has_no_time(coordinator: Coordinator) -> None:
     described = describe(coordinator, "z")
     assert described.transaction_state == "Empty"
     assert described.transaction_start_time == EPOCH - dt.timedelta(milliseconds=1)
@@ -61,12 +67,14 @@ def test_one_that_was_never_opened_has_no_time(coordinator):
     ("transactional_id", "code"),
     [("", ErrorCode.invalid_request), ("unknown", ErrorCode.transactional_id_not_found)],
 )
-def test_others_are_not_found(coordinator, transactional_id, code):
+def test_others_are_not_found(
+    coordinator: Coordinator, transactional_id: str, code: ErrorCode
+) -> None:
     described = describe(coordinator, transactional_id)
     assert (described.error_code, described.transactional_id) == (code, transactional_id)
 
 
-def test_all_are_listed(coordinator):
+def test_all_are_listed(coordinator: Coordinator) -> None:
     assert listed(coordinator) == {
         "x": (102, "Ongoing"),
         "y": (100, "CompleteCommit"),
@@ -85,9 +93,9 @@ def test_all_are_listed(coordinator):
         ({"state_filters": ("Ongoing",), "duration_filter": 0}, {"x"}),
     ],
 )
-def test_filters(coordinator, filters, names):
+def test_filters(coordinator: Coordinator, filters: dict[str, Any], names: set[str]) -> None:
     assert set(listed(coordinator, **filters)) == names
 
 
-def test_a_pattern_filters_by_transactional_id(coordinator):
+def test_a_pattern_filters_by_transactional_id(coordinator: Coordinator) -> None:
     assert set(listed(coordinator, lambda name: name > "x")) == {"y", "z"}

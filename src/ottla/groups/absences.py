@@ -1,12 +1,12 @@
-"""Members that no coordinator has heard of since it was loaded.
+"""Members that no coordinator has heard from since it was loaded.
 
-A coordinator that begins cannot know when its predecessor last heard of a member, so each gets its
-whole session again. With nothing more, a member that has died would stay in its group for as long
-as coordinators fail over before that session ends, and a rebalance would wait for it. So a
-coordinator that has served for a while writes down whom it has not heard of and how much of their
-sessions is left, and the next one goes on from there. Who is heard of again is struck off.
+A new coordinator cannot know when its predecessor last heard from a member, so each member gets a
+full session again. Without a remedy, a dead member would stay in its group for as long as
+coordinators fail over before that session ends, and a rebalance would wait for it. So a coordinator
+that has served for a while records the members it has not heard from, with the rest of their
+sessions, and the next one resumes from there. A member that is heard from again is removed.
 
-This is no record of Kafka's; its coordinators pass over record types that they do not know.
+Kafka has no such record; its coordinators skip unknown record types.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from ottla.machine.contract import Timers
 from ottla.machine.result import Result
 from ottla.protocol.entities import entity
 
-INTERVAL_MS: Final = 10_000  # Longer than members that are alive take to find a new coordinator.
+INTERVAL_MS: Final = 10_000  # Longer than live members take to find a new coordinator.
 _TIMER_KEY: Final = "absences"
 
 
 @entity
 class AbsenceKey(GroupKey):
-    RECORD_TYPE: ClassVar[int] = 1_000  # Far from those that Kafka may come to use.
+    RECORD_TYPE: ClassVar[int] = 1_000  # Far from any that Kafka may come to use.
 
 
 @entity
@@ -42,7 +42,7 @@ class Absences:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._written: dict[str, AbsenceValue] = {}  # By group. Replicated.
-        self._unheard: dict[str, dict[str, int]] = {}  # Ends of sessions, by group and member.
+        self._unheard: dict[str, dict[str, int]] = {}  # Session ends, by group and member.
 
     def replay(self, group_id: str, value: AbsenceValue | None) -> None:
         if value is None:
@@ -55,7 +55,7 @@ class Absences:
             yield Record(AbsenceKey(group_id=group_id), value)
 
     def begin(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> int:
-        """When the session ends of a member that was loaded."""
+        """Returns when a loaded member's session ends."""
         left_ms = timeout_ms
         written = self._written.get(group_id)
         if written is not None:
@@ -66,7 +66,7 @@ class Absences:
         return deadline_ms
 
     def end(self, group_id: str, member_id: str) -> None:
-        """It was heard of, or is gone."""
+        """The member was heard from, or is gone."""
         members = self._unheard.get(group_id)
         if members is not None:
             members.pop(member_id, None)
@@ -74,7 +74,7 @@ class Absences:
                 del self._unheard[group_id]
 
     def on_loaded(self, now_ms: int) -> None:
-        """After the sessions of all members have begun."""
+        """Call after the sessions of all members have begun."""
         if self._unheard or self._written:
             self._timers.schedule(_TIMER_KEY, now_ms + INTERVAL_MS, self._write)
 
@@ -95,10 +95,10 @@ class Absences:
 
 
 def _is_news(absent: tuple[AbsentMember, ...], written: AbsenceValue | None) -> bool:
-    """Whoever has a long session is not written about every few seconds."""
+    """A member with a long session is not recorded every few seconds."""
     before = (
         {} if written is None else {member.member_id: member.left_ms for member in written.members}
     )
-    return before.keys() != {one.member_id for one in absent} or any(
-        one.left_ms * 4 <= before[one.member_id] * 3 for one in absent
+    return before.keys() != {member.member_id for member in absent} or any(
+        member.left_ms * 4 <= before[member.member_id] * 3 for member in absent
     )

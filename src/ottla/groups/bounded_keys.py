@@ -1,21 +1,21 @@
-"""Config keys that a group sets for itself, within bounds that the broker sets.
+"""Config keys that a group sets within bounds set by the broker.
 
-`share.session.timeout.ms` of a group is from `group.share.min.session.timeout.ms` to
-`group.share.max.session.timeout.ms`; a group that does not set it has that of the broker,
+For example, a group's `share.session.timeout.ms` is between `group.share.min.session.timeout.ms`
+and `group.share.max.session.timeout.ms`; a group without its own value uses the broker's
 `group.share.session.timeout.ms`, which is within the bounds as well.
 """
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least, between
+from ottla.protocol.config import ConfigKey, ConfigValues, at_least, between, int_key
 from ottla.protocol.errors import ApiError, ErrorCode
 
 INT_MAX = 2**31 - 1
 
 
 class Limit(NamedTuple):
-    """A bound, and what it can be set to."""
+    """A bound, and the range it can be set to."""
 
     default: int
     least: int
@@ -33,7 +33,7 @@ class BoundedKey(NamedTuple):
         return self.broker_key, self.low_key, self.high_key
 
     def value(self, group: ConfigValues, broker: ConfigValues) -> int:
-        """What a group was given before the bounds were narrowed counts as far as they allow."""
+        """A group's value from before the bounds were narrowed is clamped to them."""
         return max(broker[self.low_key], min(group[self.group_key], broker[self.high_key]))
 
     def validate(self, group: ConfigValues, broker: ConfigValues) -> None:
@@ -43,12 +43,15 @@ class BoundedKey(NamedTuple):
         self._validate(self.broker_key, broker[self.broker_key], broker)
 
     def _validate(self, key: ConfigKey[int], value: int, broker: ConfigValues) -> None:
-        low, high = broker[self.low_key], broker[self.high_key]
-        if not low <= value <= high:
+        if value < broker[self.low_key]:
             raise ApiError(
                 ErrorCode.invalid_config,
-                f"{key.name} is {value}, but {self.low_key.name} and {self.high_key.name} allow"
-                f" only {low} to {high}",
+                f"{key.name} must be greater than or equal to {self.low_key.name}",
+            )
+        if value > broker[self.high_key]:
+            raise ApiError(
+                ErrorCode.invalid_config,
+                f"{key.name} must be less than or equal to {self.high_key.name}",
             )
 
 
@@ -61,20 +64,17 @@ def bounded_key(
     high: Limit,
     dynamic: bool = False,
 ) -> BoundedKey:
-    """`name` is that of the group's key."""
+    """`name` is the group's key."""
     kind, _, rest = name.partition(".")
     broker_name = f"group.{name}"
 
     def broker_key(key_name: str, limit: Limit, text: str, *, alterable: bool) -> ConfigKey[int]:
         validator = between(limit.least, limit.most)
-        return ConfigKey(
-            key_name, ConfigType.INT, limit.default, text, validator=validator, dynamic=alterable
-        )
+        return int_key(key_name, limit.default, text, validator=validator, dynamic=alterable)
 
     return BoundedKey(
-        ConfigKey(
+        int_key(
             name,
-            ConfigType.INT,
             value.default,
             doc,
             validator=at_least(value.least),

@@ -1,14 +1,17 @@
-"""Configuration of the group coordinator, with Kafka's names and defaults."""
-
-from typing import Any
+"""Settings of the group coordinator, with Kafka's names and defaults."""
 
 from ottla.protocol.config import (
     ConfigKey,
-    ConfigType,
     ConfigValues,
     at_least,
+    declared_keys,
     each_of,
+    int_key,
+    list_key,
+    long_key,
     one_of,
+    short_key,
+    string_key,
 )
 from ottla.protocol.entities import entity
 
@@ -17,7 +20,7 @@ _MINUTE_MS = 60_000
 
 
 def _integer(name: str, default: int, doc: str, low: int = 1) -> ConfigKey[int]:
-    return ConfigKey(name, ConfigType.INT, default, doc, validator=at_least(low))
+    return int_key(name, default, doc, validator=at_least(low))
 
 
 def _protocols_problem(protocols: tuple[str, ...]) -> str | None:
@@ -26,9 +29,8 @@ def _protocols_problem(protocols: tuple[str, ...]) -> str | None:
     return each_of("classic", "consumer", "share", "streams")(protocols)
 
 
-GROUP_COORDINATOR_REBALANCE_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
+GROUP_COORDINATOR_REBALANCE_PROTOCOLS: ConfigKey[tuple[str, ...]] = list_key(
     "group.coordinator.rebalance.protocols",
-    ConfigType.LIST,
     ("classic", "consumer", "streams"),
     "The group protocols to serve. Without consumer or streams, such groups (KIP-848, KIP-1071) "
     "are refused; share groups have the feature share.version.",
@@ -61,21 +63,24 @@ OFFSETS_RETENTION_MINUTES = _integer(
     " topic that the group no longer subscribes to and for groups without members, after the last"
     " commit.",
 )
-OFFSETS_RETENTION_CHECK_INTERVAL_MS = ConfigKey(
+OFFSETS_RETENTION_CHECK_INTERVAL_MS = long_key(
     "offsets.retention.check.interval.ms",
-    ConfigType.LONG,
     600_000,
     "How often to look for expired offsets.",
     validator=at_least(1),
+)
+OFFSETS_COMMIT_TIMEOUT_MS = _integer(
+    "offsets.commit.timeout.ms",
+    5000,
+    "How long a request to a group coordinator waits until its change is replicated.",
 )
 OFFSETS_TOPIC_NUM_PARTITIONS = _integer(
     "offsets.topic.num.partitions",
     50,
     "The number of partitions of __consumer_offsets; it cannot change once the topic exists.",
 )
-OFFSETS_TOPIC_REPLICATION_FACTOR = ConfigKey(
+OFFSETS_TOPIC_REPLICATION_FACTOR = short_key(
     "offsets.topic.replication.factor",
-    ConfigType.SHORT,
     3,
     "The replication factor of __consumer_offsets; a smaller cluster uses all its brokers,"
     " and adds replicas when others join.",
@@ -85,7 +90,8 @@ OFFSETS_TOPIC_REPLICATION_FACTOR = ConfigKey(
 OFFSETS_TOPIC_SEGMENT_BYTES = _integer(
     "offsets.topic.segment.bytes",
     100 * 1024 * 1024,
-    "The segment size of __consumer_offsets, kept small so that it is compacted and loaded fast.",
+    "The segment size of __consumer_offsets, kept small so that it is compacted and loaded fast; at"
+    " least 1 MiB.",
 )
 OFFSET_METADATA_MAX_BYTES = _integer(
     "offset.metadata.max.bytes",
@@ -96,16 +102,14 @@ OFFSET_METADATA_MAX_BYTES = _integer(
 GROUP_CONSUMER_MAX_SIZE = _integer(
     "group.consumer.max.size", _INT_MAX, "Maximum number of members of a consumer group."
 )
-GROUP_CONSUMER_ASSIGNORS: ConfigKey[tuple[str, ...]] = ConfigKey(
+GROUP_CONSUMER_ASSIGNORS: ConfigKey[tuple[str, ...]] = list_key(
     "group.consumer.assignors",
-    ConfigType.LIST,
     ("uniform", "range"),
     "The server-side assignors of consumer groups; the first one is the default.",
     validator=each_of("uniform", "range"),
 )
-GROUP_CONSUMER_MIGRATION_POLICY = ConfigKey(
+GROUP_CONSUMER_MIGRATION_POLICY = string_key(
     "group.consumer.migration.policy",
-    ConfigType.STRING,
     "bidirectional",
     "Whether a group with members may change between the classic and the consumer protocol.",
     validator=one_of("bidirectional", "upgrade", "downgrade", "disabled"),
@@ -118,28 +122,12 @@ GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = _integer(
     low=10_000,
 )
 
-BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
-    GROUP_COORDINATOR_REBALANCE_PROTOCOLS,
-    GROUP_MIN_SESSION_TIMEOUT_MS,
-    GROUP_MAX_SESSION_TIMEOUT_MS,
-    GROUP_INITIAL_REBALANCE_DELAY_MS,
-    GROUP_MAX_SIZE,
-    OFFSETS_RETENTION_MINUTES,
-    OFFSETS_RETENTION_CHECK_INTERVAL_MS,
-    OFFSETS_TOPIC_NUM_PARTITIONS,
-    OFFSETS_TOPIC_REPLICATION_FACTOR,
-    OFFSETS_TOPIC_SEGMENT_BYTES,
-    OFFSET_METADATA_MAX_BYTES,
-    GROUP_CONSUMER_MAX_SIZE,
-    GROUP_CONSUMER_ASSIGNORS,
-    GROUP_CONSUMER_MIGRATION_POLICY,
-    GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS,
-)
+BROKER_KEYS = declared_keys(globals())
 
 
 @entity
 class GroupConfig:
-    """What the coordinator reads of the configuration."""
+    """The configuration of the coordinator."""
 
     min_session_timeout_ms: int = GROUP_MIN_SESSION_TIMEOUT_MS.default
     max_session_timeout_ms: int = GROUP_MAX_SESSION_TIMEOUT_MS.default
@@ -147,6 +135,7 @@ class GroupConfig:
     max_size: int = GROUP_MAX_SIZE.default
     offsets_retention_ms: int = OFFSETS_RETENTION_MINUTES.default * _MINUTE_MS
     offsets_retention_check_interval_ms: int = OFFSETS_RETENTION_CHECK_INTERVAL_MS.default
+    offsets_commit_timeout_ms: int = OFFSETS_COMMIT_TIMEOUT_MS.default
     offset_metadata_max_bytes: int = OFFSET_METADATA_MAX_BYTES.default
     consumer_max_size: int = GROUP_CONSUMER_MAX_SIZE.default
     consumer_assignors: tuple[str, ...] = GROUP_CONSUMER_ASSIGNORS.default
@@ -162,6 +151,7 @@ class GroupConfig:
             max_size=values[GROUP_MAX_SIZE],
             offsets_retention_ms=values[OFFSETS_RETENTION_MINUTES] * _MINUTE_MS,
             offsets_retention_check_interval_ms=values[OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+            offsets_commit_timeout_ms=values[OFFSETS_COMMIT_TIMEOUT_MS],
             offset_metadata_max_bytes=values[OFFSET_METADATA_MAX_BYTES],
             consumer_max_size=values[GROUP_CONSUMER_MAX_SIZE],
             consumer_assignors=values[GROUP_CONSUMER_ASSIGNORS],

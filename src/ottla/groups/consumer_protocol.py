@@ -1,7 +1,7 @@
-"""What consumers of the classic protocol say inside of JoinGroup and SyncGroup.
+"""What consumers of the classic protocol embed in JoinGroup and SyncGroup.
 
-Subscriptions and assignments have their own small format, made by the clients: a version, then
-fields to which later versions only append. It comes from clients, so nothing is believed.
+Subscriptions and assignments have a small format of their own, written by the clients: a version,
+then fields to which later versions only append. It comes from clients, so nothing is trusted.
 """
 
 import struct
@@ -20,30 +20,30 @@ _RACK_SINCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class MemberSubscription:
     version: int
     topics: tuple[str, ...]
     owned_partitions: Partitions
     rack_id: str | None
 
 
-def parse_subscription(data: bytes) -> Subscription:
-    """Raises ValueError when the data is not a subscription."""
+def parse_subscription(data: bytes) -> MemberSubscription:
+    """Raises ValueError if the data is not a subscription."""
     reader = _Reader(data)
     version = reader.version()
     topics = tuple(reader.text() for _ in range(reader.count(_INT16.size)))
     if version < _OWNED_PARTITIONS_SINCE:
-        return Subscription(version, topics, {}, None)
+        return MemberSubscription(version, topics, {}, None)
     reader.skip_bytes()
     owned = reader.partitions()
     if version >= _GENERATION_SINCE:
         reader.integer(_INT32)
     rack_id = reader.nullable_text() if version >= _RACK_SINCE else None
-    return Subscription(version, topics, owned, rack_id)
+    return MemberSubscription(version, topics, owned, rack_id)
 
 
 def parse_assignment(data: bytes) -> Partitions:
-    """Raises ValueError when the data is not an assignment; no data is an empty one."""
+    """Raises ValueError if the data is not an assignment; no data means an empty one."""
     if not data:
         return {}
     reader = _Reader(data)
@@ -62,7 +62,7 @@ def write_assignment(version: int, partitions: Partitions) -> bytes:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """All topics that the members subscribe to, None when one of them cannot be read."""
+    """All topics that the members subscribe to; None if one of them cannot be parsed."""
     topics: set[str] = set()
     try:
         for data in subscriptions:
@@ -93,7 +93,7 @@ class _Reader:
         return version
 
     def count(self, item_size_min: int) -> int:
-        """Of items that follow, each of at least that many bytes."""
+        """The number of items that follow, each of at least that many bytes."""
         count = self.integer(_INT32)
         if not 0 <= count <= (len(self._data) - self._position) // item_size_min:
             raise ValueError(f"{count} items do not fit")

@@ -1,9 +1,9 @@
 """The machine of one partition of `__consumer_offsets`: every operation on its groups.
 
-A group lives on the partition that `machine.partitioning` gives for its id. The runtime that leads
-the partition replays its log, calls `on_loaded` once, and then submits operations. Operations raise
-ApiError when a request is refused as a whole; what concerns a part of a request is in the response.
-A reply may be a Deferred: JoinGroup and SyncGroup wait for other members.
+A group lives on the partition that `machine.partitioning` returns for its id. The runtime that
+leads the partition replays its log, calls `on_loaded` once, and then submits operations. Operations
+raise ApiError if a request is rejected as a whole; errors of its parts are in the response. A reply
+may be a Deferred: JoinGroup and SyncGroup wait for other members.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -34,8 +34,6 @@ from kio.schema.streams_group_describe.v0.response import DescribedGroup as Desc
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
-from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
-from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponse
 from kio.schema.types import GroupId
 
 from ottla.groups.absences import AbsenceKey, AbsenceValue
@@ -84,6 +82,10 @@ from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_offset_commit import OffsetCommitRequest, TopicResult
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from ottla.protocol.topics import TopicPartition
 
 G = TypeVar("G", bound=ModernGroup[Any])
@@ -128,7 +130,7 @@ class GroupMachine:
         self._share_heartbeat = ShareHeartbeat(self._state)
         self._streams_heartbeat = StreamsHeartbeat(self._state)
 
-    # The machine.
+    # Machine.
 
     def replay(self, record: object, timestamp_ms: int) -> None:
         match record:
@@ -166,7 +168,7 @@ class GroupMachine:
     def _replay_modern(
         self, groups: dict[str, G], create: Callable[[str], G], group_id: str, record: Record
     ) -> None:
-        """Tombstones of groups that are not known come from compaction and change nothing."""
+        """Tombstones of unknown groups are left by compaction and change nothing."""
         group = groups.get(group_id)
         if group is None:
             if record.value is None:
@@ -203,7 +205,7 @@ class GroupMachine:
         yield from self._state.absences.snapshot()
 
     def on_loaded(self, now_ms: int) -> None:
-        """Give every member a session again, and begin to look for expired offsets."""
+        """Give every member a new session, and start the expiry of offsets."""
         for group_id in tuple(self._state.classic_records):
             group = self._state.classic_group(group_id)
             assert group is not None
@@ -226,7 +228,7 @@ class GroupMachine:
         self._schedule_expiry(now_ms if has_more else now_ms + interval_ms)
         return result
 
-    # Members of the classic protocol.
+    # Classic protocol.
 
     def join_group(
         self, request: JoinGroupRequest, caller: Caller, now_ms: int
@@ -239,7 +241,7 @@ class GroupMachine:
         result = self._classic_join.join_group(request, caller, now_ms)
         if group is None or not isinstance(result.response, Deferred):
             return result
-        # The consumer group is empty and makes way for the classic one.
+        # The consumer group is empty and is replaced by the classic one.
         return result._replace(records=(*group.tombstones(), *result.records))
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Result[SyncGroupResponse]:
@@ -260,7 +262,7 @@ class GroupMachine:
             return self._classic_members.leave_group(group, request, now_ms)
         return self._classic_membership.leave_group(request, now_ms)
 
-    # Members of the consumer protocol.
+    # Consumer protocol.
 
     def consumer_group_heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
@@ -312,7 +314,7 @@ class GroupMachine:
         return group_id in self._state.share_groups
 
     def share_group(self, group_id: str) -> ShareGroup:
-        """To look at. ApiError if there is none."""
+        """For inspection. ApiError if there is none."""
         return state_partitions.share_group(self._state, group_id)
 
     def uninitialized_share_partitions(self, group_id: str) -> Assignment:
@@ -375,7 +377,7 @@ class GroupMachine:
         return removal.delete_offsets(self._state, request)
 
     def remove_topics(self, topics: Collection[str], now_ms: int) -> Result[None]:
-        """Topics were deleted. What does not fit one batch follows by a timer."""
+        """Topics were deleted. What does not fit into one batch follows by a timer."""
         result, has_more = removal.remove_topics(self._state, topics)
         if has_more:
             again = partial(self.remove_topics, frozenset(topics))
@@ -383,7 +385,7 @@ class GroupMachine:
             self._state.timers.schedule(key, now_ms, again)
         return result
 
-    # Groups as a whole.
+    # Whole groups.
 
     def _missing(self, group_id: str, kind: str) -> ApiError:
         """Why there is no group of this type."""
@@ -400,7 +402,7 @@ class GroupMachine:
         return tuple(self._state.offsets.group_ids())
 
     def committed_offsets(self, group_id: str) -> Mapping[TopicPartition, Committed]:
-        """To look at."""
+        """For inspection."""
         return self._state.offsets.of_group(group_id)
 
     def delete_groups(self, group_ids: Iterable[str]) -> Result[tuple[DeletableGroupResult, ...]]:
@@ -421,7 +423,7 @@ class GroupMachine:
         return describe(group)
 
     def list_groups(self, request: ListGroupsRequest) -> Result[tuple[ListedGroup, ...]]:
-        """Filters are compared without regard to case; an empty one lets everything pass."""
+        """Filters ignore case; an empty filter accepts everything."""
         states = {name.strip().lower() for name in request.states_filter}
         types = {name.strip().lower() for name in request.types_filter}
         listed = []

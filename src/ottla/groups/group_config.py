@@ -1,4 +1,4 @@
-"""The keys that groups can set for themselves, and what has to hold between them."""
+"""The keys that groups can set, and the constraints between them."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _SESSIONS = (
 
 
 def validate_group(group: ConfigValues, broker: ConfigValues) -> None:
-    """`group` has values of group keys, with those of the broker's synonyms below them."""
+    """`group` has the values of group keys, falling back to the broker's synonyms."""
     for key in _BOUNDED_KEYS:
         key.validate(group, broker)
     for session_timeout, heartbeat_interval in _SESSIONS:
@@ -43,6 +43,5 @@ def _validate_session(
     if values[timeout] <= values[heartbeat_interval]:
         raise ApiError(
             ErrorCode.invalid_config,
-            f"{timeout.name} is {values[timeout]}; it must be greater than"
-            f" {heartbeat_interval.name}, which is {values[heartbeat_interval]}",
+            f"{timeout.name} must be greater than {heartbeat_interval.name}",
         )

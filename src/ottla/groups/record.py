@@ -1,18 +1,16 @@
-"""The records of `__consumer_offsets`, as Kafka lays them out.
+"""The records of `__consumer_offsets`, in Kafka's layout.
 
-A record is a pair of a key and a value. The key's first two bytes say which family the record
-belongs to (`RECORD_TYPE` of the key class), the value's first two bytes its version. A value of
-None is a tombstone: the thing that the key names is gone.
+A record is a pair of a key and a value. The key's first two bytes are the family of the record
+(`RECORD_TYPE` of the key class), the value's first two bytes its version. A value of None is a
+tombstone: what the key identifies is gone.
 
-The classes of keys and values describe their newest layout. Field metadata narrows a field to the
+The key and value classes describe their newest layout. Field metadata limits a field to the
 versions that have it: `since` is the first one, `until` the last one.
 """
 
 from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar, Protocol
-
-from kio.static.constants import EntityType
 
 from ottla.protocol.entities import entity
 from ottla.protocol.lazy_dataclass import dataclass
@@ -38,23 +36,22 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord:
-    """A record of a family that this version does not know; replay passes over it."""
+    """A record of a family unknown to this version; replay skips it."""
 
     record_type: int
 
 
 class KeyLayout:
-    """Keys are never flexible, and a family has one layout of key for ever."""
+    """Keys are never flexible, and the key layout of a family never changes."""
 
     __slots__ = ()
     RECORD_TYPE: ClassVar[int]
-    __type__: ClassVar = EntityType.data
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False
 
 
 class ValueLayout:
-    """Of a family whose value has had one layout since it began."""
+    """For a family whose value layout never changed."""
 
     __slots__ = ()
     version_written: ClassVar[int] = 0
@@ -63,7 +60,7 @@ class ValueLayout:
 
 
 def wire(kafka_type: str, **rest: int) -> Mapping[str, object]:
-    """The metadata of a field: its wire type, and `since`, `until` and `tag` where they apply."""
+    """Field metadata: the wire type, and `since`, `until` and `tag` where they apply."""
     return {"kafka_type": kafka_type, **rest}
 
 

@@ -1,8 +1,8 @@
-"""Records of the coordinators' topics to bytes and back.
+"""Encodes and decodes the records of the coordinators' topics.
 
-Values are read in every version that Kafka has written. For each version a dataclass is made that
-has only the fields of that version; the protocol's reader and writer go by it, and what an old
-version lacks takes its default.
+Values can be read in every version that Kafka has written. For each version a dataclass is
+generated that has only the fields of that version; the protocol's reader and writer use it, and
+fields missing from an old version get their defaults.
 """
 
 import dataclasses
@@ -11,8 +11,6 @@ import types
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, get_args, get_origin
-
-from kio.static.constants import EntityType
 
 from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue
@@ -32,7 +30,7 @@ from ottla.protocol.writer import write_entity
 
 _VERSION = struct.Struct(">h")
 
-Families = Mapping[int, tuple[type[Any], type[Any]]]  # Classes of key and value by record type.
+Families = Mapping[int, tuple[type[Any], type[Any]]]  # Key and value classes by record type.
 
 _GROUP_FAMILIES: Families = {
     GroupMetadataKey.RECORD_TYPE: (GroupMetadataKey, GroupMetadataValue),
@@ -74,7 +72,7 @@ class FamilyCodec:
 
 
 class GroupRecordCodec(FamilyCodec):
-    """Of `__consumer_offsets`. Committed offsets have a codec of their own."""
+    """For `__consumer_offsets`. Committed offsets have their own codec."""
 
     def __init__(self) -> None:
         super().__init__(_GROUP_FAMILIES)
@@ -136,7 +134,6 @@ def _layout(newest: Any, version: int) -> Any:
         slots=True,
         kw_only=True,
         namespace={
-            "__type__": EntityType.data,
             "__version__": version,
             "__flexible__": flexible,
         },
@@ -155,7 +152,7 @@ def _field(declared: dataclasses.Field[Any]) -> Any:
 
 
 def _field_type(kind: Any, version: int) -> Any:
-    """The same type, with the entities in it replaced by their layouts."""
+    """The same type, with its entities replaced by their layouts."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _layout(kind, version)
     if get_origin(kind) is tuple:

@@ -1,8 +1,14 @@
-"""Configuration of the transaction coordinator, with Kafka's names and defaults."""
+"""Settings of the transaction coordinator, with Kafka's names and defaults."""
 
-from typing import Any
-
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.config import (
+    ConfigKey,
+    ConfigValues,
+    at_least,
+    boolean_key,
+    declared_keys,
+    int_key,
+    short_key,
+)
 from ottla.protocol.lazy_dataclass import dataclass
 
 _HOUR_MS = 3_600_000
@@ -10,7 +16,7 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 def _integer(name: str, default: int, doc: str) -> ConfigKey[int]:
-    return ConfigKey(name, ConfigType.INT, default, doc, validator=at_least(1))
+    return int_key(name, default, doc, validator=at_least(1))
 
 
 TRANSACTION_MAX_TIMEOUT_MS = _integer(
@@ -34,16 +40,14 @@ TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS = _integer(
     _HOUR_MS,
     "How often to look for expired transactional ids.",
 )
-TRANSACTION_TWO_PHASE_COMMIT_ENABLE = ConfigKey(
+TRANSACTION_TWO_PHASE_COMMIT_ENABLE = boolean_key(
     "transaction.two.phase.commit.enable",
-    ConfigType.BOOLEAN,
     True,
     "Whether a producer may use transactions that never time out and that another system decides "
     "(KIP-939). The exactly-once Spark sink does. Apache Kafka's default is false.",
 )
-TRANSACTION_PARTITION_VERIFICATION_ENABLE = ConfigKey(
+TRANSACTION_PARTITION_VERIFICATION_ENABLE = boolean_key(
     "transaction.partition.verification.enable",
-    ConfigType.BOOLEAN,
     True,
     "Whether a partition accepts records of a transaction only after it was added to it "
     "(KIP-890). Otherwise a late write from an older client opens a transaction that nobody ends."
@@ -55,9 +59,8 @@ TRANSACTION_STATE_LOG_NUM_PARTITIONS = _integer(
     50,
     "The number of partitions of __transaction_state; it cannot change once the topic exists.",
 )
-TRANSACTION_STATE_LOG_REPLICATION_FACTOR = ConfigKey(
+TRANSACTION_STATE_LOG_REPLICATION_FACTOR = short_key(
     "transaction.state.log.replication.factor",
-    ConfigType.SHORT,
     3,
     "The replication factor of __transaction_state; a smaller cluster uses all its brokers,"
     " and adds replicas when others join.",
@@ -72,21 +75,11 @@ TRANSACTION_STATE_LOG_MIN_ISR = _integer(
 TRANSACTION_STATE_LOG_SEGMENT_BYTES = _integer(
     "transaction.state.log.segment.bytes",
     100 * 1024 * 1024,
-    "The segment size of __transaction_state, kept small so that it is compacted and loaded fast.",
+    "The segment size of __transaction_state, kept small so that it is compacted and loaded fast;"
+    " at least 1 MiB.",
 )
 
-BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
-    TRANSACTION_MAX_TIMEOUT_MS,
-    TRANSACTIONAL_ID_EXPIRATION_MS,
-    TRANSACTIONAL_ID_TWO_PHASE_EXPIRATION_MS,
-    TRANSACTION_REMOVE_EXPIRED_INTERVAL_MS,
-    TRANSACTION_TWO_PHASE_COMMIT_ENABLE,
-    TRANSACTION_PARTITION_VERIFICATION_ENABLE,
-    TRANSACTION_STATE_LOG_NUM_PARTITIONS,
-    TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
-    TRANSACTION_STATE_LOG_MIN_ISR,
-    TRANSACTION_STATE_LOG_SEGMENT_BYTES,
-)
+BROKER_KEYS = declared_keys(globals())
 
 
 @dataclass(frozen=True, slots=True)

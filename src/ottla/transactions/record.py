@@ -1,12 +1,10 @@
-"""The record of `__transaction_state`: the whole state of one transactional id, or that it is gone.
+"""The record of `__transaction_state`: the whole state of a transactional id, or its removal.
 
-The layouts are those of Kafka's TransactionLogKey and TransactionLogValue.
+The layouts are Kafka's TransactionLogKey and TransactionLogValue.
 """
 
 from dataclasses import field
 from typing import ClassVar
-
-from kio.static.constants import EntityType
 
 from ottla.protocol.entities import entity
 from ottla.protocol.lazy_dataclass import dataclass
@@ -21,33 +19,36 @@ class TransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRecord:
-    """A record of a kind that this version does not know; replay passes over it."""
+    """A record of a type unknown to this version; replay skips it."""
 
     record_type: int
 
 
-@entity
-class TransactionLogKey:
-    __type__: ClassVar = EntityType.data
+class _V0:
+    __slots__ = ()
     __version__: ClassVar[int] = 0
     __flexible__: ClassVar[bool] = False
+
+
+class _V1:
+    __slots__ = ()
+    __version__: ClassVar[int] = 1
+    __flexible__: ClassVar[bool] = True
+
+
+@entity
+class TransactionLogKey(_V0):
     transactional_id: str = field(metadata={"kafka_type": "string"})
 
 
 @entity
-class PartitionsOfTopicV0:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = False
+class PartitionsOfTopicV0(_V0):
     topic: str = field(metadata={"kafka_type": "string"})
     partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
 
 
 @entity
-class TransactionLogValueV0:
-    __type__: ClassVar = EntityType.data
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = False
+class TransactionLogValueV0(_V0):
     producer_id: int = field(metadata={"kafka_type": "int64"})
     producer_epoch: int = field(metadata={"kafka_type": "int16"})
     transaction_timeout_ms: int = field(metadata={"kafka_type": "int32"})
@@ -58,19 +59,13 @@ class TransactionLogValueV0:
 
 
 @entity
-class PartitionsOfTopic:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[int] = 1
-    __flexible__: ClassVar[bool] = True
+class PartitionsOfTopic(_V1):
     topic: str = field(metadata={"kafka_type": "string"})
     partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
 
 
 @entity
-class TransactionLogValue:
-    __type__: ClassVar = EntityType.data
-    __version__: ClassVar[int] = 1
-    __flexible__: ClassVar[bool] = True
+class TransactionLogValue(_V1):
     producer_id: int = field(metadata={"kafka_type": "int64"})
     previous_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 0}, default=-1)
     next_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 1}, default=-1)

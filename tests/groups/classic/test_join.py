@@ -10,6 +10,17 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
 T = subscription("t")
+EMPTY = group_metadata(
+    "g",
+    GroupMetadataValue(
+        protocol_type="",
+        generation=0,
+        protocol=None,
+        leader=None,
+        current_state_timestamp=START_MS,
+        members=(),
+    ),
+)
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -40,7 +51,7 @@ def test_a_new_member_is_told_its_id_and_comes_back_with_it() -> None:
     coordinator = Coordinator()
 
     assert coordinator.join().value == join_error(ErrorCode.member_id_required, "client-1")
-    assert coordinator.last_records == ()
+    assert coordinator.last_records == (EMPTY,)
     reply = coordinator.join("client-1")
 
     assert reply.waits
@@ -64,7 +75,14 @@ def test_a_given_id_is_good_for_the_session_timeout() -> None:
     coordinator.advance(10_000)
 
     assert coordinator.refusal(lambda: coordinator.join("client-1")) is ErrorCode.unknown_member_id
-    assert coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value == ()
+    assert listed(coordinator) == [("g", "Empty")]
+    coordinator.advance(600_000)
+    assert listed(coordinator) == []
+
+
+def listed(coordinator: Coordinator) -> list[tuple[str, str]]:
+    groups = coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value
+    return [(group.group_id, group.group_state) for group in groups]
 
 
 @pytest.mark.parametrize(

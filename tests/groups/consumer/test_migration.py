@@ -312,16 +312,31 @@ def test_a_classic_member_that_does_not_sync_in_time_is_removed() -> None:
 def test_classic_members_leave_a_consumer_group() -> None:
     coordinator, member_id = upgraded_group()
 
-    response = coordinator.leave((member_id, None), ("new", None), ("stranger", None))
+    response = coordinator.leave((member_id, None), ("stranger", None))
 
     assert [item.error_code for item in response.members] == [
         ErrorCode.none,
-        ErrorCode.unknown_member_id,
         ErrorCode.unknown_member_id,
     ]
     assert coordinator.assigned(coordinator.beat("new", 2)) == {
         ("t", partition) for partition in range(4)
     }
+
+
+def test_an_operator_removes_members_that_came_by_heartbeat() -> None:
+    coordinator = Coordinator()
+    coordinator.beat("dynamic")
+    coordinator.beat("static", instance="i")
+
+    response = coordinator.leave(("dynamic", None), ("dynamic", None), ("", "i"), ("", "other"))
+
+    assert [item.error_code for item in response.members] == [
+        ErrorCode.none,
+        ErrorCode.none,
+        ErrorCode.none,
+        ErrorCode.unknown_member_id,
+    ]
+    assert group_type(coordinator) == ("consumer", "Empty")
 
 
 def test_a_static_classic_member_is_replaced_by_a_consumer_member() -> None:

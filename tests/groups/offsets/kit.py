@@ -7,11 +7,7 @@ from kio.schema.offset_delete.v0.request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartition
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i64
 from tests.groups.kit import START_MS, Coordinator, Reply
@@ -20,6 +16,10 @@ from ottla.groups.offsets.records import OffsetCommitValue
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.hot_offset_commit import TopicResult
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
 
 
 def value(offset: int, *, topic_id: int = 1, at_ms: int = START_MS) -> OffsetCommitValue:
@@ -45,6 +45,7 @@ def transactional_commit(
     epoch: int = 1,
     generation: int = -1,
     member_id: str = "",
+    api_version: int = 5,
 ) -> Reply:
     request = TxnOffsetCommitRequest(
         transactional_id=TransactionalId("x"),
@@ -68,7 +69,9 @@ def transactional_commit(
         ),
     )
     return coordinator.run(
-        lambda now_ms: coordinator.machine.commit_transactional_offsets(request, 5, now_ms)
+        lambda now_ms: coordinator.machine.commit_transactional_offsets(
+            request, api_version, now_ms
+        )
     )
 
 

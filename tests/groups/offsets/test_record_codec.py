@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies._internal.core import DataObject
 from kio.static.constants import EntityType
 
 from ottla.groups import record_codec as general
@@ -58,20 +59,23 @@ records = st.builds(
 )
 
 
-def by_general_codec(record, version, family=1):
+def by_general_codec(
+    record: OffsetCommitRecord, version: int, family: int = 1
+) -> tuple[bytes, bytes]:
     key = KeyLayout(
         group=record.group_id,
         topic=record.topic_partition.topic,
         partition=record.topic_partition.partition,
     )
     layout = general._layout(ValueLayout, version)
+    assert record.value is not None
     return (
         general._encode(family, KeyLayout, key),
         general._encode(version, layout, ValueLayout(**record.value._asdict())),
     )
 
 
-def in_version(value, version):
+def in_version(value: OffsetCommitValue, version: int) -> OffsetCommitValue:
     """What is left of a value in the bytes of this version."""
     return value._replace(
         leader_epoch=value.leader_epoch if version >= 3 else -1,
@@ -81,34 +85,39 @@ def in_version(value, version):
 
 
 @given(records)
-def test_bytes_are_those_of_the_general_codec(record):
+def test_bytes_are_those_of_the_general_codec(record: OffsetCommitRecord) -> None:
+    assert record.value is not None
     version = 4 if record.value.expire_timestamp < 0 else 1
     assert encode_offset_commit(record) == by_general_codec(record, version)
 
 
 @given(records, st.sampled_from([0, 1]))
-def test_every_version_is_read(record, family):
+def test_every_version_is_read(record: OffsetCommitRecord, family: int) -> None:
+    assert record.value is not None
     for version in range(5):
         read = decode_offset_commit(*by_general_codec(record, version, family))
         assert read == record._replace(value=in_version(record.value, version))
 
 
 @given(records)
-def test_a_tombstone_is_read(record):
+def test_a_tombstone_is_read(record: OffsetCommitRecord) -> None:
     tombstone = offset_tombstone(record.group_id, record.topic_partition)
     key, value = encode_offset_commit(tombstone)
     assert value is None
     assert decode_offset_commit(key, None) == tombstone
 
 
-def test_unknown_tagged_fields_are_skipped():
+def test_unknown_tagged_fields_are_skipped() -> None:
     record = OffsetCommitRecord("g", TopicPartition("t", 1), OffsetCommitValue(5, "", 7))
     key, value = encode_offset_commit(record)
+    assert value is not None
     assert decode_offset_commit(key, value[:-1] + b"\x01\x09\x02ab") == record
 
 
 @given(records, st.integers(0, 4), st.data())
-def test_a_value_that_is_cut_short_is_refused(record, version, data):
+def test_a_value_that_is_cut_short_is_refused(
+    record: OffsetCommitRecord, version: int, data: DataObject
+) -> None:
     key, value = by_general_codec(record, version)
     cut = data.draw(st.integers(0, len(value) - 1))
     with pytest.raises(ValueError, match="not the record of an offset"):
@@ -116,7 +125,7 @@ def test_a_value_that_is_cut_short_is_refused(record, version, data):
 
 
 @given(records, st.data())
-def test_a_key_that_is_cut_short_is_refused(record, data):
+def test_a_key_that_is_cut_short_is_refused(record: OffsetCommitRecord, data: DataObject) -> None:
     key, value = by_general_codec(record, 4)
     cut = data.draw(st.integers(0, len(key) - 1))
     with pytest.raises(ValueError, match="not the record of an offset"):
@@ -132,7 +141,7 @@ def test_a_key_that_is_cut_short_is_refused(record, data):
         "0003 0000000000000005 00000002 ffff 0000000000000007",
     ],
 )
-def test_a_value_that_no_version_has_is_refused(value):
+def test_a_value_that_no_version_has_is_refused(value: str) -> None:
     key, _ = encode_offset_commit(offset_tombstone("g", TopicPartition("t", 1)))
     with pytest.raises(ValueError, match="not the record of an offset"):
         decode_offset_commit(key, bytes.fromhex(value))
@@ -147,6 +156,6 @@ def test_a_value_that_no_version_has_is_refused(value):
         "0001 7fff 67 0001 74 00000003",
     ],
 )
-def test_a_key_that_is_none_is_refused(key):
+def test_a_key_that_is_none_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="not the record of an offset"):
         decode_offset_commit(bytes.fromhex(key), None)

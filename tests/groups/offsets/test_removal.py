@@ -21,7 +21,7 @@ def test_delete_offsets() -> None:
 
     response = delete_offsets(coordinator, "t", 0).value
 
-    assert coordinator.last_records == (offset_tombstone("g", TopicPartition("t", 0)),)
+    assert [*coordinator.last_records] == [offset_tombstone("g", TopicPartition("t", 0))]
     assert response.error_code is ErrorCode.none
     assert response.topics[0].partitions[0].error_code is ErrorCode.none
     assert coordinator.offsets() == {("t", 1): 2}

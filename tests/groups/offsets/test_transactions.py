@@ -1,5 +1,6 @@
 """TxnOffsetCommit, and the markers that decide."""
 
+import pytest
 from tests.groups.kit import Coordinator, Reply
 from tests.groups.offsets.kit import end_transaction, transactional_commit, value
 
@@ -16,7 +17,7 @@ def test_offsets_of_a_transaction_count_when_it_commits() -> None:
     transactional_commit(coordinator, 0, 9)
 
     record = OffsetCommitRecord("g", TopicPartition("t", 0), value(9))
-    assert coordinator.last_records == (Transactional(5, 1, record),)
+    assert [*coordinator.last_records] == [Transactional(5, 1, record)]
     assert coordinator.offsets(("t", 0)) == {("t", 0): 1}
     end_transaction(coordinator, committed=True)
     assert coordinator.last_records == (TransactionMarker(5, 1, 0, True),)
@@ -89,19 +90,28 @@ def test_a_transaction_of_an_earlier_epoch_may_commit_what_its_member_kept() -> 
     coordinator.beat("m", 2)
     coordinator.beat("m", 2, owned={("t", 0), ("t", 1)})
 
-    def commit(partition: int) -> Reply:
-        return transactional_commit(coordinator, partition, 9, generation=2, member_id="m")
+    def commit(partition: int, api_version: int) -> Reply:
+        return transactional_commit(
+            coordinator, partition, 9, generation=2, member_id="m", api_version=api_version
+        )
 
-    assert commit(0).value.topics[0].partitions[0].error_code is ErrorCode.none
-    assert coordinator.refusal(lambda: commit(2)) is ErrorCode.illegal_generation
+    for version in (5, 6):
+        assert commit(0, version).value.topics[0].partitions[0].error_code is ErrorCode.none
+    assert coordinator.refusal(lambda: commit(2, 5)) is ErrorCode.illegal_generation
+    assert coordinator.refusal(lambda: commit(2, 6)) is ErrorCode.stale_member_epoch
 
 
-def test_a_transaction_needs_a_generation_that_exists() -> None:
+@pytest.mark.parametrize(
+    ("api_version", "expected"),
+    [(5, ErrorCode.illegal_generation), (6, ErrorCode.group_id_not_found)],
+)
+def test_a_transaction_needs_a_group_that_exists(api_version: int, expected: ErrorCode) -> None:
     coordinator = Coordinator()
 
-    assert coordinator.refusal(lambda: transactional_commit(coordinator, 0, 1, generation=3)) is (
-        ErrorCode.illegal_generation
-    )
+    def commit() -> Reply:
+        return transactional_commit(coordinator, 0, 1, generation=3, api_version=api_version)
+
+    assert coordinator.refusal(commit) is expected
 
 
 def test_a_transaction_of_an_anonymous_producer_may_commit_for_a_group_with_members() -> None:

@@ -4,7 +4,7 @@ Every change passes through the records of the share coordinator and their bytes
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kio.static.primitive import i8, i16, i64
@@ -18,8 +18,10 @@ from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine, StateWrite
 from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
-from ottla.machine.result import Result
+from ottla.machine.result import Deferred, Result
 from ottla.protocol.messages.delivery_acknowledge import Delivery
+
+R = TypeVar("R")
 
 PLACE = SharePartitionKey("g", UUID(int=1), 0)
 CODEC = FamilyCodec(SHARE_STATE_FAMILIES)
@@ -41,12 +43,13 @@ class ShareCoordinator:
         for record in self.log:
             self.machine.replay(record, 0)
 
-    def run(self, result: Result[Any]) -> Any:
+    def run(self, result: Result[R]) -> R:
         for record in result.records:
             written = CODEC.decode(*CODEC.encode(record))
             assert isinstance(written, Record)
             self.log.append(written)
             self.machine.replay(written, 0)
+        assert not isinstance(result.response, Deferred)
         return result.response
 
 
@@ -73,12 +76,16 @@ class Leader:
         self.state_epoch = state.state_epoch
         pages: list[ParkedChange] = []
         first = 0
-        while (page := machine.read_parked(PLACE, self.leader_epoch, first).response).offsets:
+        while (page := self._parked_from(first)).offsets:
             pages.append(page)
             first = page.offsets[-1] + 1
         assert sum(len(page.offsets) for page in pages) == state.parked_count
         self.partition = SharePartition(state.start_offset, state.batches, self.rules, pages)
         self.dead_letters = list(self.partition.archiving())
+
+    def _parked_from(self, offset: int) -> ParkedChange:
+        machine = self.coordinator.machine
+        return self.coordinator.run(machine.read_parked(PLACE, self.leader_epoch, offset))
 
     def append(
         self,

@@ -69,7 +69,7 @@ def joined(*member_ids: str) -> tuple[Coordinator, dict[str, int]]:
     for member_id in member_ids:
         beat(coordinator, member_id)
     initialize(coordinator)
-    epochs = {}
+    epochs: dict[str, int] = {}
     for member_id in member_ids:
         epochs[member_id] = beat(coordinator, member_id, topics=("t",)).member_epoch
     return coordinator, epochs

@@ -237,9 +237,10 @@ def test_delivery_goes_on_while_dead_letters_wait_up_to_a_bound() -> None:
         leader.acknowledge("a", (offset, offset, ACCEPT if offset % 2 else REJECT))
 
     assert leader.partition.fetch_offset() is None
-    assert leader.partition.waits_for_dead_letters
+    waited = [leader.partition.waits_for_dead_letters]
     leader.load()
-    assert leader.partition.waits_for_dead_letters
+    waited.append(leader.partition.waits_for_dead_letters)
+    assert waited == [True, True]
 
     leader.write_dead_letters()
 

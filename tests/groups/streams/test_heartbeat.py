@@ -1,10 +1,15 @@
 """StreamsGroupHeartbeat, and what else streams groups are asked."""
 
+from functools import partial
+
 import pytest
 from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.list_groups.v5.response import ListedGroup
+from kio.schema.streams_group_describe.v0.response import DescribedGroup
 from kio.schema.streams_group_heartbeat.v0.request import Endpoint
 from kio.static.primitive import u16
 from tests.groups.kit import Catalog, Coordinator
+from tests.groups.offsets.kit import delete_offsets
 from tests.groups.streams.kit import (
     COUNTS,
     ONE_PART,
@@ -32,10 +37,30 @@ def owning(*partitions: int) -> TaskAssignment:
 
 
 def state_of(coordinator: Coordinator) -> str:
-    (listed,) = coordinator.machine.list_groups(
-        ListGroupsRequest(types_filter=("streams",))
-    ).response
-    return listed.group_state
+    request = ListGroupsRequest(types_filter=("streams",))
+    listed: tuple[ListedGroup, ...] = coordinator.run(
+        lambda _: coordinator.machine.list_groups(request)
+    ).value
+    (group,) = listed
+    return group.group_state
+
+
+def described(coordinator: Coordinator) -> tuple[DescribedGroup, ...]:
+    groups: tuple[DescribedGroup, ...] = coordinator.run(
+        lambda _: coordinator.machine.describe_streams_groups(["g"])
+    ).value
+    return groups
+
+
+def test_offsets_of_a_group_that_is_empty_can_be_deleted(coordinator: Coordinator) -> None:
+    epoch = beat(coordinator).member_epoch
+    coordinator.commit({("t", 0): 1}, member_id="a", generation=epoch)
+    refused = delete_offsets(coordinator, "t", 0).value.topics[0].partitions[0]
+    assert refused.error_code is ErrorCode.group_subscribed_to_topic
+    beat(coordinator, "a", -1)
+    deleted = delete_offsets(coordinator, "t", 0).value.topics[0].partitions[0]
+    assert deleted.error_code is ErrorCode.none
+    assert coordinator.offsets() == {}
 
 
 def test_who_is_alone_gets_every_task(coordinator: Coordinator) -> None:
@@ -70,7 +95,7 @@ def test_who_does_not_give_up_in_time_is_removed(coordinator: Coordinator) -> No
     for _ in range(7):
         coordinator.advance(5_000)
         epoch = beat(coordinator, "b", epoch).member_epoch
-    (group,) = coordinator.machine.describe_streams_groups(["g"]).response
+    (group,) = described(coordinator)
     assert [member.member_id for member in group.members] == ["b"]
 
 
@@ -177,7 +202,7 @@ def test_an_epoch_that_is_not_the_members_is_fenced(coordinator: Coordinator) ->
     epoch = beat(coordinator).member_epoch
     beat(coordinator, "b")
     for wrong in (epoch + 5, epoch - 1):
-        refused = coordinator.refusal(lambda wrong=wrong: beat(coordinator, "a", wrong))
+        refused = coordinator.refusal(partial(beat, coordinator, "a", wrong))
         assert refused is ErrorCode.fenced_member_epoch
 
 
@@ -212,7 +237,7 @@ def test_a_group_without_members_can_be_deleted(coordinator: Coordinator) -> Non
     beat(coordinator, "a", -1)
     deleted = coordinator.run(lambda _: machine.delete_groups(["g"]))
     assert deleted.value[0].error_code is ErrorCode.none
-    (group,) = machine.describe_streams_groups(["g"]).response
+    (group,) = described(coordinator)
     assert group.error_code is ErrorCode.group_id_not_found
 
 
@@ -231,7 +256,7 @@ def test_a_commit_counts_for_the_tasks_that_the_member_kept(coordinator: Coordin
 
 def test_a_join_says_what_it_must(coordinator: Coordinator) -> None:
     for more in ({"instance_id": "static"}, {"rack_id": ""}):
-        refused = coordinator.refusal(lambda more=more: beat(coordinator, **more))
+        refused = coordinator.refusal(partial(beat, coordinator, **more))
         assert refused is ErrorCode.invalid_request
     nothing = coordinator.refusal(lambda: beat(coordinator, of=topology(part("0"))))
     assert nothing is ErrorCode.streams_invalid_topology

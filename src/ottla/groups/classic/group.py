@@ -1,11 +1,12 @@
-"""A classic group while it is led from here.
+"""A classic group, while its coordinator is here.
 
-Its record says only what the last completed rebalance decided. Between two records the group lives
-in this object: who is joining, whose reply is parked, which generation is being assigned. None of
-that is replicated: operations change it directly, and a coordinator that takes over starts from
-the record (`ClassicGroup.from_record`), as members find out by their next heartbeat. Two rules keep
-this safe: an operation changes the group only after everything that can refuse it has passed, and
-when a record of the group cannot be appended the runtime drops the whole machine with this object.
+Its record holds only the result of the last completed rebalance. Between two records the group
+lives in this object: who is joining, whose reply is parked, which generation is being assigned.
+None of that is replicated: operations change it directly, and a coordinator that takes over starts
+from the record (`ClassicGroup.from_record`), as members find out with their next heartbeat. Two
+rules keep this safe: an operation changes the group only after every check that can reject it has
+passed, and when a record of the group cannot be appended the runtime drops the whole machine with
+this object.
 """
 
 from collections import Counter
@@ -33,17 +34,17 @@ class ClassicGroup:
         self.previous_state = ClassicState.DEAD
         self.state_since_ms = now_ms
         self.generation = 0
-        self.protocol_type: str | None = None  # None until the first member: a simple group.
+        self.protocol_type: str | None = None  # None until the first member joins: a simple group.
         self.protocol: str | None = None
         self.leader: str | None = None  # Invariant: the id of a member, or None without members.
         self.members: dict[str, ClassicMember] = {}  # In the order in which they joined.
         self.static_members: dict[str, str] = {}  # Group instance id to member id.
-        self.pending_members: set[str] = set()  # Given an id, not yet joined with it (KIP-394).
-        self.pending_syncs: set[str] = set()  # Members of this generation that did not sync yet.
-        self.last_added_ms = now_ms  # When the newest member came.
-        self.subscribed: frozenset[str] | None = None  # None: not known.
-        self._offers: Counter[str] = Counter()  # How many members offer a protocol.
-        self._joining: set[str] = set()  # Invariant: the members that await the end of their join.
+        self.pending_members: set[str] = set()  # Given an id, but not yet joined with it (KIP-394).
+        self.pending_syncs: set[str] = set()  # Members of this generation that have not synced yet.
+        self.last_added_ms = now_ms  # When the newest member joined.
+        self.subscribed: frozenset[str] | None = None  # None: unknown.
+        self._offers: Counter[str] = Counter()  # Members per protocol.
+        self._joining: set[str] = set()  # Invariant: members waiting for the end of their join.
 
     @classmethod
     def from_record(cls, group_id: str, record: GroupMetadataValue) -> "ClassicGroup":
@@ -71,7 +72,7 @@ class ClassicGroup:
             ),
         )
 
-    # What the group is.
+    # State.
 
     @property
     def is_empty(self) -> bool:
@@ -79,7 +80,7 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Nobody is here, or on the way here."""
+        """There are no members, present or pending."""
         return self.is_empty and not self.pending_members
 
     @property
@@ -110,7 +111,7 @@ class ClassicGroup:
         return self.leader == member_id
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
-        """A member with these protocols can join without leaving another member without one."""
+        """Whether a member with these protocols can join so that all members still share one."""
         if self.is_empty:
             return bool(protocol_type and names)
         return protocol_type == self.protocol_type and any(map(self._is_common, names))
@@ -119,7 +120,7 @@ class ClassicGroup:
         return self._offers[protocol] == len(self.members)
 
     def select_protocol(self) -> str:
-        """Each member votes for its favourite that all support; who joined first breaks a tie."""
+        """Each member votes for its favourite common protocol; the earliest member breaks a tie."""
         candidates = {name for name in self._offers if self._is_common(name)}
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -127,7 +128,7 @@ class ClassicGroup:
             votes[name] = votes.get(name, 0) + 1
         return max(votes, key=votes.__getitem__)
 
-    # What operations change.
+    # Changes by operations.
 
     def transition_to(self, state: ClassicState, now_ms: int) -> None:
         assert is_legal(self.state, state), f"{self.group_id}: {self.state} to {state}"
@@ -150,7 +151,7 @@ class ClassicGroup:
         if not self.uses_consumer_protocol:
             self.subscribed = None
         else:
-            # Most members of a large group say the same.
+            # Most members of a large group have the same metadata.
             distinct = {member.metadata(self.protocol) for member in self.members.values()}
             self.subscribed = subscribed_topics(distinct)
 
@@ -198,7 +199,7 @@ class ClassicGroup:
         self._joining.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or a pending one; the member that joined first after it leads then."""
+        """Forget a member or a pending one; the next earliest member then leads."""
         if member_id in self.members:
             self._take(member_id)
         if self.is_leader(member_id):
@@ -207,7 +208,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def replace_static(self, old_member_id: str, member: ClassicMember) -> None:
-        """The instance came back under a new member id and replaces the old one."""
+        """The instance returned with a new member id, which replaces the old one."""
         self._take(old_member_id)
         self._put(member)
         self.pending_syncs.discard(old_member_id)
@@ -215,7 +216,7 @@ class ClassicGroup:
             self.leader = member.member_id
 
     def elect_joined_leader(self) -> bool:
-        """The leader has to be in the new generation; False when no member has rejoined."""
+        """The leader must be in the new generation; False if no member has rejoined."""
         if self.leader is None:
             return False
         if self.members[self.leader].awaiting_join is None:
@@ -223,7 +224,7 @@ class ClassicGroup:
             self.leader = next((member.member_id for member in rejoined), self.leader)
         return self.members[self.leader].awaiting_join is not None
 
-    # What may be asked of it.
+    # Validation.
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> None:
         if group_instance_id is not None:
@@ -255,7 +256,7 @@ class ClassicGroup:
         api_version: int,  # noqa: ARG002
     ) -> None:
         if generation < 0 and self.is_empty:
-            return  # The group is used only to store offsets, or an operator resets them.
+            return  # The group only stores offsets, or an operator resets them.
         if generation >= 0 or member_id or group_instance_id is not None:
             self.validate_member(member_id, group_instance_id)
             self.validate_generation(generation)
@@ -267,15 +268,15 @@ class ClassicGroup:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read the offsets of a classic group."""
+        """Anyone may read the offsets of a classic group."""
 
     def validate_offset_delete(self) -> None:
         if not self.is_empty and not self.uses_consumer_protocol:
-            raise ApiError(ErrorCode.non_empty_group)
+            raise ApiError(ErrorCode.non_empty_group, "the group has members")
 
     def validate_delete(self) -> None:
         if not self.is_empty:
-            raise ApiError(ErrorCode.non_empty_group)
+            raise ApiError(ErrorCode.non_empty_group, "the group has members")
 
     def is_subscribed_to(self, topic: str) -> bool:
         if self.subscribed is None:

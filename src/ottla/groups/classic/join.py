@@ -1,9 +1,11 @@
 """JoinGroup of a classic group.
 
-A client that has no member id gets one: from v4 on it is told the id and has to come back with it
-(KIP-394), so that clients that gave up in between do not become members. A static member
-(KIP-345) has an instance id, is a member at once, and replaces the member that had the
-same instance id before.
+A client without a member id gets one: from v4 on it is given the id and must join again with it
+(KIP-394), so that clients that gave up in between do not become members. A static member (KIP-345)
+has an instance id, becomes a member at once, and replaces the member with the same instance id.
+
+The first join of a group writes the group's empty record before any client gets an id, so that from
+then on the group is known to the log, whichever broker coordinates it.
 """
 
 from kio.schema.join_group.v9.request import JoinGroupRequest
@@ -38,7 +40,21 @@ class ClassicJoin:
         if group is None:
             if request.member_id:
                 raise ApiError(ErrorCode.unknown_member_id, "there is no such group")
-            group = ClassicGroup(request.group_id, now_ms)
+            return self._join_new(request, caller, now_ms)
+        return self._join_existing(group, request, caller, now_ms)
+
+    def _join_new(
+        self, request: JoinGroupRequest, caller: Caller, now_ms: int
+    ) -> Result[JoinGroupResponse]:
+        group = ClassicGroup(request.group_id, now_ms)
+        empty = group.to_record()
+        result = self._join_existing(group, request, caller, now_ms)
+        assert not result.records, "the first rebalance writes nothing before its assignment"
+        return result._replace(records=(empty,))
+
+    def _join_existing(
+        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller, now_ms: int
+    ) -> Result[JoinGroupResponse]:
         if not self._has_room(group, request.member_id):
             group.pending_members.discard(request.member_id)
             return Result(join_error(ErrorCode.group_max_size_reached, ""))
@@ -52,7 +68,7 @@ class ClassicJoin:
         return self._join_unknown(group, request, caller, now_ms)
 
     def validate(self, request: JoinGroupRequest) -> None:
-        """What holds for every group."""
+        """The checks for every group."""
         if not request.group_id:
             raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
         config, timeout_ms = self._state.config, in_milliseconds(request.session_timeout)
@@ -64,7 +80,7 @@ class ClassicJoin:
             )
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """While a rebalance gathers members, only those that have rejoined take up room."""
+        """While a rebalance gathers members, only those that have rejoined count."""
         size_max = self._state.config.max_size
         member = group.members.get(member_id)
         if group.is_empty:
@@ -107,7 +123,7 @@ class ClassicJoin:
         member = group.members[request.member_id]
         if _must_rebalance(group, member, protocols_of(request)):
             return self._rejoin(group, member, request, now_ms)
-        # The client did not get the reply to its last JoinGroup, or rejoins without need.
+        # The client missed the response to its last JoinGroup, or rejoins needlessly.
         leads = group.is_leader(member.member_id)
         completing = group.state is ClassicState.COMPLETING_REBALANCE
         return Result(joined(group, member.member_id, with_members=leads and completing))
@@ -145,7 +161,7 @@ class ClassicJoin:
 
 
 def _must_rebalance(group: ClassicGroup, member: ClassicMember, protocols: Protocols) -> bool:
-    """The leader rejoins to have the assignment made anew, others when their metadata changed."""
+    """The leader rejoins to request a new assignment, others when their metadata changed."""
     if group.state is ClassicState.PREPARING_REBALANCE or member.protocols != protocols:
         return True
     return group.state is ClassicState.STABLE and group.is_leader(member.member_id)
@@ -165,7 +181,7 @@ def _new_member(request: JoinGroupRequest, caller: Caller, member_id: str) -> Cl
 
 
 def protocols_of(request: JoinGroupRequest) -> Protocols:
-    """The first of two protocols with one name counts."""
+    """If two protocols have the same name, the first one counts."""
     named = {item.name: item.metadata for item in reversed(request.protocols)}
     return tuple(
         (item.name, named.pop(item.name)) for item in request.protocols if item.name in named
@@ -173,6 +189,6 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
 
 
 def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """A client that says none has that of its session."""
+    """A client that sends none gets its session timeout."""
     timeout_ms = in_milliseconds(request.rebalance_timeout)
     return timeout_ms if timeout_ms >= 0 else in_milliseconds(request.session_timeout)

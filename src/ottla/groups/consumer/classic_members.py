@@ -1,9 +1,9 @@
-"""Members of a consumer group that still speak the classic protocol.
+"""Members of a consumer group that still use the classic protocol.
 
-They send JoinGroup, SyncGroup, Heartbeat and LeaveGroup as ever, and none of them is the leader:
+They send JoinGroup, SyncGroup, Heartbeat and LeaveGroup as usual, and none of them is the leader:
 JoinGroup answers at once with the member's epoch as its generation, SyncGroup with what the
-coordinator has assigned. Whenever there is a step to take, Heartbeat tells them to rejoin, and what
-they say in JoinGroup that they own is their word that they gave up the rest.
+coordinator has assigned. Whenever a step is due, Heartbeat tells them to rejoin, and the owned
+partitions in their JoinGroup confirm that they gave up the rest.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ from ottla.groups.consumer.migration import Migration, to_ids, to_names
 from ottla.groups.consumer.progress import Progress
 from ottla.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from ottla.groups.consumer.sessions import ConsumerSessions
-from ottla.groups.consumer_protocol import Subscription, parse_subscription, write_assignment
+from ottla.groups.consumer_protocol import MemberSubscription, parse_subscription, write_assignment
 from ottla.groups.modern.target import write_member
 from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
@@ -148,7 +148,7 @@ class ClassicMembers:
         return Result(HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error))
 
     def _has_newer_target(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> bool:
-        """Or there would be one if the member joined now."""
+        """Whether a newer target exists, or would if the member joined now."""
         if member.epoch < group.assignment_epoch:
             return True
         return self._state.consumer_config(group.group_id).pace.is_target_due(group, now_ms)
@@ -172,7 +172,7 @@ class ClassicMembers:
 
 
 def _common(group: ConsumerGroup, offered: set[str]) -> set[str]:
-    """Of the protocols that are offered, those that every classic member has."""
+    """The offered protocols that every classic member supports."""
     common = set(offered)
     for member in group.members.values():
         if member.classic is not None:
@@ -180,7 +180,7 @@ def _common(group: ConsumerGroup, offered: set[str]) -> set[str]:
     return common
 
 
-def _subscription(request: JoinGroupRequest) -> Subscription:
+def _subscription(request: JoinGroupRequest) -> MemberSubscription:
     try:
         return parse_subscription(request.protocols[0].metadata)
     except ValueError as error:
@@ -190,7 +190,10 @@ def _subscription(request: JoinGroupRequest) -> Subscription:
 
 
 def _updated(
-    member: ConsumerMember, request: JoinGroupRequest, subscription: Subscription, caller: Caller
+    member: ConsumerMember,
+    request: JoinGroupRequest,
+    subscription: MemberSubscription,
+    caller: Caller,
 ) -> ConsumerMember:
     protocols = tuple(
         ClassicProtocol(name=name, metadata=metadata) for name, metadata in protocols_of(request)
@@ -263,7 +266,7 @@ def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _leave(group: ConsumerGroup, identity: MemberIdentity, leaving: dict[str, None]) -> ErrorCode:
-    """An operator may remove a static member by its instance id alone."""
+    """An operator may remove any member, and a static one by its instance id alone."""
     try:
         if identity.group_instance_id is None:
             member = group.member(identity.member_id)
@@ -273,7 +276,5 @@ def _leave(group: ConsumerGroup, identity: MemberIdentity, leaving: dict[str, No
             member = static_member(group, identity.group_instance_id, member_id)
     except ApiError as error:
         return error.code
-    if not member.uses_classic_protocol or member.member_id in leaving:
-        return ErrorCode.unknown_member_id
     leaving[member.member_id] = None
     return ErrorCode.none

@@ -1,10 +1,10 @@
-"""Configuration of consumer groups, with Kafka's names and defaults."""
+"""Settings of consumer groups, with Kafka's names and defaults."""
 
 from typing import Any
 
 from ottla.groups.bounded_keys import Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.config import ConfigKey, ConfigValues, at_least, int_key
 from ottla.protocol.entities import entity
 
 CONSUMER_SESSION_TIMEOUT_MS = bounded_key(
@@ -30,9 +30,8 @@ CONSUMER_ASSIGNMENT_INTERVAL_MS = bounded_key(
     high=Limit(15_000, least=0),
     dynamic=True,
 )
-GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
+GROUP_CONSUMER_REBALANCE_HEARTBEAT_INTERVAL_MS = int_key(
     "group.consumer.rebalance.heartbeat.interval.ms",
-    ConfigType.INT,
     200,
     "How often members of a consumer group send a heartbeat for some time after a change, so that"
     " partitions change hands quickly. Longer in groups of more than 40 members, but never longer"
@@ -65,14 +64,14 @@ DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 @entity
 class ConsumerConfig:
-    """What holds for one consumer group."""
+    """The effective settings of a consumer group."""
 
     session_timeout_ms: int = CONSUMER_SESSION_TIMEOUT_MS.group_key.default
     pace: Pace = DEFAULT_PACE
 
     @classmethod
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "ConsumerConfig":
-        """`group` has values of group keys, with those of the broker's synonyms below them."""
+        """`group` has the values of group keys, falling back to the broker's synonyms."""
         return cls(
             session_timeout_ms=CONSUMER_SESSION_TIMEOUT_MS.value(group, broker),
             pace=_pace(group, broker),

@@ -1,9 +1,9 @@
-"""Regular expressions of subscriptions, in the syntax of RE2 and with its promise: linear time.
+"""Regular expressions of subscriptions, with the syntax and guarantee of RE2: linear time.
 
-A client chooses the expression, so it must not be able to stop the coordinator with it. The
-expression becomes an automaton of bounded size, whose steps are remembered while names are matched.
-A name has to match as a whole. Not in the language, as in RE2: back references and assertions that
-look around. Left out of it: word boundaries and Unicode classes, which topic names have no use for.
+A client chooses the expression, so it must not be able to stall the coordinator with it. The
+expression becomes an automaton of bounded size, whose steps are cached while names are matched. A
+name must match as a whole. Not supported, as in RE2: back references and lookaround assertions.
+Also omitted: word boundaries and Unicode classes, which topic names do not need.
 """
 
 from collections.abc import Iterable
@@ -135,10 +135,7 @@ class _Parser:
             return _Anchor(at_end=character == "$")
         if character in "*+?":
             raise self._invalid(f"nothing to repeat before {character}")
-        return self._escape() if character == "\\" else self._literal(character)
-
-    def _literal(self, character: str) -> _Characters:
-        return self._characters(character)
+        return self._escape() if character == "\\" else self._characters(character)
 
     def _characters(self, members: Iterable[str], *, negated: bool = False) -> _Characters:
         found = frozenset(members)
@@ -180,7 +177,7 @@ class _Parser:
             return _Characters(frozenset(_CONTROLS[character]))
         if character in _WORD:
             raise self._invalid(f"\\{character} is not known")
-        return self._literal(character)
+        return self._characters(character)
 
     def _class(self) -> _Node:
         negated = self._take("^")
@@ -204,7 +201,7 @@ class _Parser:
         return self._pattern[self._position + 1 : self._position + 2]
 
     def _class_item(self, members: set[str]) -> str | None:
-        """One character, or None when it was a class, which is added to `members`."""
+        """One character, or None for a class, which is added to `members`."""
         character = self._next()
         if character != "\\":
             return character
@@ -232,7 +229,7 @@ class _Parser:
         return _Repeat(node, low, high)
 
     def _counts(self) -> tuple[int, int | None] | None:
-        """The bounds in {n}, {n,} or {n,m}; braces around anything else stand for themselves."""
+        """The bounds in {n}, {n,} or {n,m}; braces around anything else are literal."""
         end = self._pattern.find("}", self._position)
         if self._peek() != "{" or end < 0:
             return None
@@ -247,7 +244,7 @@ class _Parser:
 
 
 class _Automaton:
-    """States with moves on characters, and moves that need no character."""
+    """States with transitions on characters, and transitions without one."""
 
     def __init__(self, node: _Node) -> None:
         self._moves: list[tuple[_Characters, int] | None] = []
@@ -286,7 +283,7 @@ class _Automaton:
         return self._final in self._reach(states, starts=at_start, ends=True)
 
     def _reach(self, states: Iterable[int], *, starts: bool, ends: bool = False) -> frozenset[int]:
-        """These states and all that can be had without a character."""
+        """These states and all that are reachable without a character."""
         waiting = list(states)
         found = set(waiting)
         while waiting:
@@ -311,7 +308,7 @@ class _Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: _Node, after: int) -> int:
-        """The state from which what `node` matches leads to `after`."""
+        """The state from which whatever `node` matches leads to `after`."""
         match node:
             case _Characters():
                 state = self._state()

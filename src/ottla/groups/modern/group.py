@@ -1,8 +1,8 @@
-"""A group that the coordinator assigns partitions to: replicated state that only `replay` changes.
+"""A group whose partitions the coordinator assigns: replicated state that only `replay` changes.
 
-Two epochs say how far the group has come. The group epoch grows with every change of members,
-subscriptions or subscribed topics; the assignment epoch follows when the target assignment has been
-made for it. Each member's epoch follows the assignment epoch as it takes over its target.
+Two epochs show the group's progress. The group epoch increases with every change of members,
+subscriptions or subscribed topics; the assignment epoch follows once the target assignment has been
+made for it. Each member's epoch follows the assignment epoch as it adopts its target.
 """
 
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 
 M = TypeVar("M", bound=ModernMember)
 
-# Of an empty target that nobody wrote. The first member of a group takes it to the next one.
+# Of an empty target that was never written. The first member of a group advances it.
 FIRST_EPOCH = 1
 
 
@@ -57,7 +57,7 @@ class ModernGroup(ABC, Generic[M]):
         self._subscriptions: Counter[Subscription] = Counter()  # How many members have each.
 
     def drafted(self) -> Self:
-        """One for an operation to work on. It rests on this one, which must not change meanwhile.
+        """A copy for an operation, layered over this one, which must not change meanwhile.
 
         Members and assignments are immutable.
         """
@@ -72,7 +72,7 @@ class ModernGroup(ABC, Generic[M]):
         other._subscriptions = self._subscriptions.copy()
         return other
 
-    # What the group is.
+    # State.
 
     @property
     def is_empty(self) -> bool:
@@ -92,7 +92,7 @@ class ModernGroup(ABC, Generic[M]):
 
     @property
     def subscriptions(self) -> Collection[Subscription]:
-        """Those that differ. Members are many, but most of them want the same."""
+        """The distinct ones. Members are many, but most of them want the same."""
         return self._subscriptions.keys()
 
     def topics_of(self, subscription: Subscription) -> frozenset[str]:
@@ -106,12 +106,12 @@ class ModernGroup(ABC, Generic[M]):
 
     def validate_delete(self) -> None:
         if not self.is_empty:
-            raise ApiError(ErrorCode.non_empty_group)
+            raise ApiError(ErrorCode.non_empty_group, "the group has members")
 
     def offset_retention_start_ms(self, commit_timestamp_ms: int) -> int | None:
         return commit_timestamp_ms
 
-    # As records.
+    # Records.
 
     def epoch_record(self, epoch: int, metadata_hash: int) -> Record:
         value = self.FAMILIES.epoch_value(epoch=epoch, metadata_hash=metadata_hash)
@@ -157,7 +157,7 @@ class ModernGroup(ABC, Generic[M]):
 
     @abstractmethod
     def _more_records(self) -> Iterable[Record]:
-        """What only this type of group has."""
+        """The records that only this type of group has."""
 
     @abstractmethod
     def _more_tombstones(self) -> Iterable[Record]: ...
@@ -206,7 +206,7 @@ class ModernGroup(ABC, Generic[M]):
         self._put(member_id, member)
 
     def _replay_current(self, member_id: str, value: RecordValue | None) -> None:
-        """Compaction may leave an assignment before its member; the member's record follows."""
+        """Compaction may leave an assignment before its member's record, which follows."""
         if value is not None or member_id in self.members:
             self._put(member_id, self._known_or_new(member_id).with_assignment(value))
 
@@ -225,7 +225,7 @@ class ModernGroup(ABC, Generic[M]):
         self._subscriptions[member.subscription] += 1
 
     def _on_removed(self, member: M) -> None:
-        """It leaves the group, or makes way for what it is from now on."""
+        """The member leaves the group, or is replaced by its next state."""
         subscription = member.subscription
         self._subscriptions[subscription] -= 1
         if not self._subscriptions[subscription]:

@@ -1,19 +1,15 @@
 """OffsetCommit and TxnOffsetCommit.
 
-A topic is named by name, or by id since version 10 of OffsetCommit. Offsets are stored under the
-name, with the id that the topic has now, so that an offset does not outlive the topic.
+A topic is identified by name, or by id from version 10 of OffsetCommit and 6 of TxnOffsetCommit on.
+Offsets are stored under the name, with the current topic id, so that an offset does not outlive the
+topic.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
-from kio.schema.txn_offset_commit.v5.response import (
-    TxnOffsetCommitResponse,
-    TxnOffsetCommitResponsePartition,
-    TxnOffsetCommitResponseTopic,
-)
+from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
 from kio.static.primitive import i32
 
 from ottla.groups.classic.group import ClassicGroup
@@ -35,19 +31,25 @@ from ottla.protocol.hot_offset_commit import (
     OffsetCommitRequest,
     TopicResult,
 )
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponseTopic,
+)
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
 
 _GROUP_NOT_FOUND_SINCE = 9
+_SAME_ERRORS_SINCE = 6  # Of TxnOffsetCommit: a group or an epoch is refused as in OffsetCommit.
 _NEVER = -1
 
 
 class _Commit(NamedTuple):
-    """What all offsets of a request have in common."""
+    """Common to all offsets of a request."""
 
     group_id: str
     now_ms: int
-    expire_ms: int = _NEVER  # Only clients before 2.1 say when an offset expires.
+    expire_ms: int = _NEVER  # Only clients before 2.1 set an expiry.
 
 
 class OffsetCommits:
@@ -123,7 +125,11 @@ class OffsetCommits:
                 TxnOffsetCommitResponsePartition(partition_index=i32(partition), error_code=code)
                 for partition, code in self._commit(commit, topic.name, partitions, records)
             )
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
+            topics.append(
+                TxnOffsetCommitResponseTopic(
+                    name=topic.name, topic_id=topic.topic_id, partitions=results
+                )
+            )
         return Result(
             TxnOffsetCommitResponse(throttle_time=NO_THROTTLE, topics=tuple(topics)),
             tuple(
@@ -153,11 +159,15 @@ class OffsetCommits:
                 if not _is_still_good(
                     error, group, member_id, generation, topic_partitions, self._state.catalog
                 ):
-                    if error.code is ErrorCode.stale_member_epoch:
+                    old = api_version < _SAME_ERRORS_SINCE
+                    if old and error.code is ErrorCode.stale_member_epoch:
                         raise ApiError(ErrorCode.illegal_generation, error.message) from None
                     raise
         elif request.generation_id >= 0:
-            raise ApiError(ErrorCode.illegal_generation)
+            has_error = api_version >= _SAME_ERRORS_SINCE
+            raise ApiError(
+                ErrorCode.group_id_not_found if has_error else ErrorCode.illegal_generation
+            )
         epoch = self._state.offsets.producer_epoch(request.producer_id)
         if epoch is not None and request.producer_epoch < epoch:
             raise ApiError(
@@ -182,12 +192,12 @@ class OffsetCommits:
         partitions: Iterable[CommittedPartition],
         records: list[OffsetCommitRecord],
     ) -> list[tuple[int, ErrorCode]]:
-        """Adds a record for each partition that can be committed; all of them with their code."""
+        """Adds a record for each partition that can be committed; returns the codes of all."""
         group_id, now_ms, expire_ms = commit
         catalog = self._state.catalog
         partition_count = catalog.partition_count(topic) or 0
         topic_id = catalog.topic_id(topic)
-        # Kafka counts characters here, whatever the name of the key says.
+        # Kafka counts characters here, whatever the key is called.
         metadata_length_max = self._state.config.offset_metadata_max_bytes
         results = []
         for partition, offset, leader_epoch, metadata in partitions:
@@ -215,7 +225,7 @@ def _is_still_good(
     topic_partitions: Iterable[tuple[UUID | None, int]],
     catalog: TopicCatalog,
 ) -> bool:
-    """A commit that its member's next epoch has overtaken counts for what the member kept."""
+    """A commit overtaken by its member's next epoch still counts for partitions it kept."""
     if error.code is not ErrorCode.stale_member_epoch:
         return False
     existing = [

@@ -1,13 +1,12 @@
-"""OffsetFetch of one group.
+"""OffsetFetch, for a single group.
 
-A topic is named by name, or by id since version 10. A group or a partition without an offset is no
-error: it has offset -1.
+A topic is identified by name, or by id from version 10 on. A group or a partition without an offset
+is not an error: its offset is -1.
 """
 
 from collections.abc import Iterable
 
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
-from kio.schema.types import GroupId
 from kio.static.primitive import i32, i64
 
 from ottla.groups.offsets.records import OffsetCommitValue
@@ -28,17 +27,18 @@ _NO_OFFSET = -1
 def fetch_offsets(
     state: CoordinatorState, request: OffsetFetchRequestGroup, *, require_stable: bool
 ) -> Result[OffsetFetchResponseGroup]:
-    """With `require_stable` an offset that an open transaction may change is not told (KIP-447)."""
+    """With `require_stable`, omits offsets that an open transaction may change (KIP-447)."""
     group_id = request.group_id
     group = state.group(group_id)
     if group is not None:
         try:
             group.validate_offset_fetch(request.member_id, request.member_epoch)
         except ApiError as error:
-            return Result(_group_response(group_id, (), error.code))
+            refusal = OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=error.code)
+            return Result(refusal)
     unstable = state.offsets.pending_partitions(group_id) if require_stable else set()
     topics = tuple(_topic(state, group_id, topic, unstable) for topic in _wanted(state, request))
-    return Result(_group_response(group_id, topics, ErrorCode.none))
+    return Result(OffsetFetchResponseGroup(group_id=group_id, topics=topics))
 
 
 def _wanted(
@@ -105,7 +105,7 @@ def _partition(
 def _is_of_this_topic(
     state: CoordinatorState, topic_partition: TopicPartition, value: OffsetCommitValue
 ) -> bool:
-    """The offset is not one of an earlier topic of the same name."""
+    """Whether the offset is not from an earlier topic with the same name."""
     topic_id = state.catalog.topic_id(topic_partition.topic)
     return value.topic_id is None or topic_id is None or topic_id == value.topic_id
 
@@ -120,9 +120,3 @@ def _partition_response(
         metadata=metadata,
         error_code=error,
     )
-
-
-def _group_response(
-    group_id: GroupId, topics: tuple[OffsetFetchResponseTopics, ...], error: ErrorCode
-) -> OffsetFetchResponseGroup:
-    return OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error)

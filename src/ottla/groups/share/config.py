@@ -1,7 +1,7 @@
-"""Configuration of share groups, with Kafka's names and defaults; back-off and parking are our own.
+"""Settings of share groups, with Kafka's names and defaults; back-off and parking are Ottla's own.
 
-A group has its own value of each group key (resource type GROUP), or that of the broker key of the
-same name with `group.` before it.
+A group has its own value of each group key (resource type GROUP), or that of the broker key with
+the same name prefixed with `group.`.
 """
 
 import re
@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 
 from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, between, one_of
+from ottla.protocol.config import (
+    ConfigKey,
+    ConfigType,
+    ConfigValues,
+    Validator,
+    between,
+    int_key,
+    one_of,
+    short_key,
+)
 from ottla.protocol.entities import entity
 
 T = TypeVar("T")
@@ -17,7 +26,7 @@ T = TypeVar("T")
 TOPIC_PLACEHOLDER = "{topic}"
 DEAD_LETTER_PREFIX = "dlq."
 NO_LIMIT = -1  # Of deliveries.
-_ENDLESS = 1 << 31  # More than deliveries are counted to.
+_ENDLESS = 1 << 31  # Larger than any delivery count.
 _MULTIPLIER_MAX = 1_000
 _BY_DURATION = re.compile(
     r"by_duration:P(?=.)(?:(\d+)D)?(?:T(?=.)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
@@ -25,7 +34,7 @@ _BY_DURATION = re.compile(
 
 
 def reset_duration_ms(text: str) -> int | None:
-    """How far back `by_duration:PnDTnHnMn.nS` goes; None for the other words."""
+    """How far back `by_duration:PnDTnHnMn.nS` goes; None for the other values."""
     matched = _BY_DURATION.fullmatch(text)
     if matched is None:
         return None
@@ -37,10 +46,6 @@ def _reset_problem(text: str) -> str | None:
     if text in {"latest", "earliest"} or reset_duration_ms(text) is not None:
         return None
     return "must be latest, earliest or by_duration: and a duration such as PT1H30M"
-
-
-def _multiplier_problem(value: float) -> str | None:
-    return None if 1 <= value <= _MULTIPLIER_MAX else f"must be from 1 to {_MULTIPLIER_MAX}"
 
 
 def _broker_key(key: ConfigKey[T]) -> ConfigKey[T]:
@@ -141,7 +146,7 @@ SHARE_RETRY_BACKOFF_MULTIPLIER = _group_key(
     ConfigType.DOUBLE,
     2.0,
     "The factor by which that wait grows with each delivery.",
-    _multiplier_problem,
+    between(1, _MULTIPLIER_MAX),
 )
 SHARE_RETRY_BACKOFF_MAX_MS = _group_key(
     "share.retry.backoff.max.ms",
@@ -226,68 +231,59 @@ GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
     *_UNBOUNDED_KEYS,
 )
 
-GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
+GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = int_key(
     "group.share.rebalance.heartbeat.interval.ms",
-    ConfigType.INT,
     200,
     "How often members of a share group send a heartbeat for some time after a change. Longer in "
     "groups of more than 40 members, but never longer than the heartbeat interval.",
     validator=between(1, INT_MAX),
 )
-GROUP_SHARE_MAX_SIZE = ConfigKey(
+GROUP_SHARE_MAX_SIZE = int_key(
     "group.share.max.size",
-    ConfigType.INT,
     200,
     "The most members that a share group can have.",
     validator=between(1, 1_000),
 )
-GROUP_SHARE_MAX_SHARE_SESSIONS = ConfigKey(
+GROUP_SHARE_MAX_SHARE_SESSIONS = int_key(
     "group.share.max.share.sessions",
-    ConfigType.INT,
     2_000,
     "The most consumers of share groups that can fetch from a broker at a time.",
     validator=between(1, INT_MAX),
 )
-STATE_TOPIC_NUM_PARTITIONS = ConfigKey(
+STATE_TOPIC_NUM_PARTITIONS = int_key(
     "share.coordinator.state.topic.num.partitions",
-    ConfigType.INT,
     50,
     "The number of partitions of __share_group_state; it cannot change once the topic exists.",
     validator=between(1, INT_MAX),
 )
-STATE_TOPIC_REPLICATION_FACTOR = ConfigKey(
+STATE_TOPIC_REPLICATION_FACTOR = short_key(
     "share.coordinator.state.topic.replication.factor",
-    ConfigType.SHORT,
     3,
     "The replication factor of __share_group_state; a smaller cluster uses all its brokers,"
     " and adds replicas when others join.",
     validator=between(1, 32_767),
     dynamic=True,
 )
-STATE_TOPIC_MIN_ISR = ConfigKey(
+STATE_TOPIC_MIN_ISR = short_key(
     "share.coordinator.state.topic.min.isr",
-    ConfigType.SHORT,
     2,
     "min.insync.replicas of __share_group_state; never more than it has replicas.",
     validator=between(1, 32_767),
 )
-STATE_TOPIC_SEGMENT_BYTES = ConfigKey(
+STATE_TOPIC_SEGMENT_BYTES = int_key(
     "share.coordinator.state.topic.segment.bytes",
-    ConfigType.INT,
     100 * 1024 * 1024,
-    "The segment size of __share_group_state.",
+    "The segment size of __share_group_state; at least 1 MiB.",
     validator=between(1, INT_MAX),
 )
-SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = ConfigKey(
+SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT = int_key(
     "share.coordinator.snapshot.update.records.per.snapshot",
-    ConfigType.INT,
     500,
     "How many updates of a share-partition are written before a full snapshot.",
     validator=between(0, 500),
 )
-STATE_TOPIC_PRUNE_INTERVAL_MS = ConfigKey(
+STATE_TOPIC_PRUNE_INTERVAL_MS = int_key(
     "share.coordinator.state.topic.prune.interval.ms",
-    ConfigType.INT,
     300_000,
     "How often to look for records of __share_group_state that are no longer needed.",
     validator=between(1, INT_MAX),
@@ -328,7 +324,7 @@ DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 @entity
 class ShareConfig:
-    """What holds for one share group."""
+    """The effective settings of a share group."""
 
     session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.group_key.default
     pace: Pace = DEFAULT_PACE
@@ -351,7 +347,7 @@ class ShareConfig:
 
     @classmethod
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "ShareConfig":
-        """`group` has values of group keys, with those of the broker's synonyms below them."""
+        """`group` has the values of group keys, falling back to the broker's synonyms."""
         return cls(
             session_timeout_ms=SHARE_SESSION_TIMEOUT_MS.value(group, broker),
             pace=_pace(group, broker),

@@ -1,6 +1,6 @@
-"""The records of a share-partition outside its window: those that wait, and those that are held.
+"""A share-partition's records outside its window: waiting or held.
 
-    Blocked    the record before it of the same key is done         -> Waiting
+    Blocked    the previous record of the same key is done          -> Waiting
     Waiting    its time comes, acquire                              -> Taken
     Taken      accept, gap                                          -> done
                release, put back, the lock ends, the member is gone -> Waiting
@@ -8,13 +8,13 @@
                reject, dead letter wanted                           -> Archiving
     Archiving  the dead letter is written                           -> done
 
-A record comes here from the window, which counts it as done, and does not go back there. A taken
-record is locked by a member of the group, or held: a hold does not end with the member. What is
-written down of a record is the time before which a new leader must not hand it out: that of its
-delay, or the end of its hold. Who holds it is not written, since its delivery count says enough.
-Nor is it written that a record is blocked, which only happens in groups with an order of keys.
+A record enters from the window, which counts it as done, and does not return there. A taken record
+is either locked by a member of the group or held: a hold does not end with the member. What is
+persisted is the time before which a new leader must not deliver the record: the end of its delay or
+of its hold. The holder is not persisted, since the delivery count is enough; nor is being blocked,
+which only happens in groups with key order.
 
-Methods change the state at once; `changes` has what is to be written down of that.
+Methods change the state at once; `changes` returns what must be persisted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,32 +32,32 @@ from ottla.groups.share.parked import (
     ParkedRecord,
 )
 
-EXPIRED_MAX: Final = 4_096  # Locks that end at a time, so that what is written stays small.
+EXPIRED_MAX: Final = 4_096  # Locks expired at a time, so that writes stay small.
 _STALE_MAX: Final = 1_024
 
 
 class Taken(NamedTuple):
-    holder: str  # A member's id.
+    holder: str  # A member id.
     delivery_count: int
     lock_until_ms: int
-    due_ms: int  # As it is written: when a new leader may hand it out.
+    due_ms: int  # As persisted: when a new leader may deliver it.
     is_hold: bool
 
 
 class _Archived(NamedTuple):
     delivery_count: int
-    reason: DeadLetterReason | None  # Unknown when it was loaded.
+    reason: DeadLetterReason | None  # Unknown after loading.
 
 
 class ParkingLot:
     def __init__(self, records: Iterable[ParkedChange] = ()) -> None:
-        """`records` are the pages of what was written."""
+        """`records` are the persisted pages."""
         self.waiting = Parked()
         self._blocked = Parked()
-        self.order: KeyOrder | None = None  # Of all records that are not done, in the window too.
+        self.order: KeyOrder | None = None  # Of all unfinished records, also in the window.
         self._taken: dict[int, Taken] = {}
-        self._locked_count = 0  # Of those that are taken and not held.
-        self._locks: list[tuple[int, int]] = []  # A heap of ends and offsets; some are outdated.
+        self._locked_count = 0  # Taken records that are not held.
+        self._locks: list[tuple[int, int]] = []  # A heap of ends and offsets; some outdated.
         self._archiving: dict[int, _Archived] = {}
         self._changed: dict[int, ParkedRecord | None] = {}
         self._dropped_before: int | None = None
@@ -77,7 +77,7 @@ class ParkingLot:
 
     @property
     def waiting_count(self) -> int:
-        """Of records that nobody has."""
+        """The records that no consumer has."""
         return len(self.waiting) + len(self._blocked)
 
     @property
@@ -96,7 +96,7 @@ class ParkingLot:
         return self._taken.get(offset)
 
     def has_delivery(self, offset: int, holder: str, delivery_count: int) -> bool:
-        """The holder has it, or nobody has it since that delivery."""
+        """Whether the holder has it, or no one has had it since that delivery."""
         taken = self._taken.get(offset)
         if taken is not None:
             return (taken.holder, taken.delivery_count) == (holder, delivery_count)
@@ -104,7 +104,7 @@ class ParkingLot:
         return record is not None and record.delivery_count == delivery_count
 
     def taken_between(self, first_offset: int, last_offset: int) -> list[int]:
-        """Ascending."""
+        """Sorted offsets."""
         if last_offset - first_offset < len(self._taken):
             return [each for each in range(first_offset, last_offset + 1) if each in self._taken]
         return sorted(each for each in self._taken if first_offset <= each <= last_offset)
@@ -114,7 +114,7 @@ class ParkingLot:
         return any(found and found[0] <= last_offset for found in pages)
 
     def next_timeout_ms(self, now_ms: int) -> int | None:
-        """When a lock ends or a time comes; not a time that has come, which nobody waits for."""
+        """When a lock ends or a record becomes due; excludes those already due."""
         times = []
         if (lock_ms := self._next_lock_ms()) is not None:
             times.append(lock_ms)
@@ -124,13 +124,13 @@ class ParkingLot:
         return min(times, default=None)
 
     def unfinished(self) -> Iterator[int]:
-        """Offsets of what may be handed out again, in no order."""
+        """Offsets that may be delivered again, unsorted."""
         yield from self._taken
         for parked in (self.waiting, self._blocked):
             yield from (record.offset for record in parked.records())
 
     def archiving(self, limit: int) -> Iterator[DeadLetter]:
-        """In no order. `limit` is the delivery count limit, which tells the likely reason."""
+        """Unsorted. `limit` is the delivery count limit, which determines the likely reason."""
         for offset, (count, reason) in self._archiving.items():
             likely = (
                 DeadLetterReason.DELIVERY_COUNT if count >= limit else DeadLetterReason.REJECTED
@@ -140,7 +140,7 @@ class ParkingLot:
     # Changes.
 
     def wait(self, offset: int, due_ms: int, delivery_count: int) -> None:
-        """Until its time has come; in the order of keys, also for the records before it."""
+        """Wait until due; with key order also for the earlier records of the key."""
         self._forget(offset)
         is_first = self.order is None or self.order.is_first(offset)
         (self.waiting if is_first else self._blocked).set(offset, due_ms, delivery_count)
@@ -171,7 +171,7 @@ class ParkingLot:
                 self.finish(offset)
 
     def finish_before(self, offset: int) -> int:
-        """Of those the log has no more; how many there were."""
+        """Records before the offset are gone from the log; returns how many there were."""
         if not self and self.order is None:
             return 0
         count = self.waiting.remove_range(0, offset - 1)
@@ -186,10 +186,10 @@ class ParkingLot:
             self._unblock(first)
         return count
 
-    # The order of keys.
+    # Key order.
 
     def set_order(self, order: KeyOrder | None) -> None:
-        """From now on; without one nothing is blocked."""
+        """Applies from now on; without an order nothing is blocked."""
         self.order = order
         for record in list(self._blocked.records()):
             self._unblock(record.offset)
@@ -201,7 +201,7 @@ class ParkingLot:
                 self._blocked.set(*record)
 
     def on_done(self, first_offset: int, last_offset: int) -> None:
-        """Records of the lot or the window will not be handed out again."""
+        """Records of the lot or the window will not be delivered again."""
         if self.order is None:
             return
         for offset in range(first_offset, last_offset + 1):
@@ -217,7 +217,7 @@ class ParkingLot:
     # Locks.
 
     def expired(self, now_ms: int) -> list[int]:
-        """Whose locks have ended; not all of them if there are very many."""
+        """Offsets of expired locks; not all of them if there are very many."""
         found: dict[int, None] = {}
         while len(found) < EXPIRED_MAX:
             lock_ms = self._next_lock_ms()
@@ -227,7 +227,7 @@ class ParkingLot:
         return list(found)
 
     def shift_locks(self, milliseconds: int) -> None:
-        """What is written of holds stays: that is for the clock of another leader."""
+        """Persisted hold times stay: they are for the clock of another leader."""
         self._taken = {
             offset: taken._replace(lock_until_ms=taken.lock_until_ms + milliseconds)
             for offset, taken in self._taken.items()
@@ -236,7 +236,7 @@ class ParkingLot:
         heapify(self._locks)
 
     def locked_by(self, member_id: str) -> list[int]:
-        """Without what it holds."""
+        """Excludes the records that it holds."""
         if not self._locked_count:
             return []
         return [
@@ -246,7 +246,7 @@ class ParkingLot:
         ]
 
     def changes(self) -> ParkedChange:
-        """Since the last call."""
+        """The changes since the last call."""
         if not self._changed and self._dropped_before is None:
             return NO_CHANGE
         removed = list(_ranges(each for each, record in self._changed.items() if record is None))
@@ -278,13 +278,13 @@ class ParkingLot:
 
 
 def _ranges(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Of consecutive offsets."""
+    """Ranges of consecutive offsets."""
     ordered = sorted(offsets)
     if not ordered:
         return
     first = ordered[0]
-    for one, following in pairwise(ordered):
-        if following != one + 1:
-            yield first, one
+    for offset, following in pairwise(ordered):
+        if following != offset + 1:
+            yield first, offset
             first = following
     yield first, ordered[-1]

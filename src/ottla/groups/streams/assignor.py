@@ -1,8 +1,8 @@
-"""The sticky assignor: even, moving as little as possible, never two copies in one process.
+"""The sticky assignor: even, with the fewest possible moves, and one copy per process.
 
 Active tasks go to the member that had them, then to one that had them as standby, as long as its
 share is not full; the rest to the least loaded process, and within it to its least loaded member.
-Standby copies follow the same way, in processes that have no copy of the task.
+Standby copies are assigned in the same way, in processes that have no copy of the task.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ class MemberSpec(NamedTuple):
 def assign_sticky(
     members: Mapping[str, MemberSpec], task_counts: Mapping[str, int], standby_count: int
 ) -> dict[str, TaskAssignment]:
-    """What every member should have. `task_counts` are by subtopology."""
+    """The target of every member. `task_counts` are by subtopology."""
     if not members:
         return {}
     tasks = [
@@ -38,10 +38,10 @@ class _Assignment:
         self._members = members
         self._active: dict[str, set[Task]] = {member_id: set() for member_id in members}
         self._standby: dict[str, set[Task]] = {member_id: set() for member_id in members}
-        self._load: Counter[str] = Counter(dict.fromkeys(members, 0))  # Copies of each member.
+        self._load: Counter[str] = Counter(dict.fromkeys(members, 0))  # Copies per member.
         self._process_size = Counter(spec.process_id for spec in members.values())
         self._process_load: Counter[str] = Counter(dict.fromkeys(self._process_size, 0))
-        self._processes_of: dict[Task, set[str]] = {}  # Those that have a copy.
+        self._processes_of: dict[Task, set[str]] = {}  # Processes with a copy.
         self._had_active = {
             task: member_id for member_id, spec in members.items() for task in spec.previous.active
         }
@@ -80,7 +80,7 @@ class _Assignment:
         share = -(-copies // len(self._members))
         for task in sorted(tasks, reverse=True):
             taken = self._processes_of[task]
-            known = [one for one in self._known(task) if self._process(one) not in taken]
+            known = [member for member in self._known(task) if self._process(member) not in taken]
             member_id = self._first_below(known, share)
             if member_id is None and len(taken) < len(self._process_size):
                 member_id = self._least_loaded(task)
@@ -88,7 +88,7 @@ class _Assignment:
                 self._give(self._standby, member_id, task)
 
     def _known(self, task: Task) -> list[str]:
-        """Who has the state of the task, the one that was active first."""
+        """The members that have the state of the task, the formerly active one first."""
         had_active = self._had_active.get(task)
         first = [] if had_active is None else [had_active]
         return first + sorted(self._had_standby.get(task, ()), key=self._rank)

@@ -1,10 +1,10 @@
-"""Configuration of streams groups, with Kafka's names and defaults."""
+"""Settings of streams groups, with Kafka's names and defaults."""
 
 from typing import Any
 
 from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least, between
+from ottla.protocol.config import ConfigKey, ConfigValues, at_least, between, int_key
 from ottla.protocol.entities import entity
 
 STREAMS_SESSION_TIMEOUT_MS = bounded_key(
@@ -30,53 +30,46 @@ STREAMS_ASSIGNMENT_INTERVAL_MS = bounded_key(
     high=Limit(15_000, least=0),
     dynamic=True,
 )
-STREAMS_NUM_STANDBY_REPLICAS = ConfigKey(
+STREAMS_NUM_STANDBY_REPLICAS = int_key(
     "streams.num.standby.replicas",
-    ConfigType.INT,
     0,
     "Number of standby replicas of each stateful task.",
     validator=at_least(0),
     synonym="group.streams.num.standby.replicas",
 )
-STREAMS_INITIAL_REBALANCE_DELAY_MS = ConfigKey(
+STREAMS_INITIAL_REBALANCE_DELAY_MS = int_key(
     "streams.initial.rebalance.delay.ms",
-    ConfigType.INT,
     3_000,
     "How long a new streams group waits for more members before it assigns tasks.",
     validator=at_least(0),
     synonym="group.streams.initial.rebalance.delay.ms",
 )
-GROUP_STREAMS_NUM_STANDBY_REPLICAS = ConfigKey(
+GROUP_STREAMS_NUM_STANDBY_REPLICAS = int_key(
     "group.streams.num.standby.replicas",
-    ConfigType.INT,
     0,
     STREAMS_NUM_STANDBY_REPLICAS.doc,
     validator=at_least(0),
 )
-GROUP_STREAMS_MAX_STANDBY_REPLICAS = ConfigKey(
+GROUP_STREAMS_MAX_STANDBY_REPLICAS = int_key(
     "group.streams.max.standby.replicas",
-    ConfigType.INT,
     2,
     "The most that streams.num.standby.replicas counts for.",
     validator=at_least(0),
 )
-GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = ConfigKey(
+GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = int_key(
     "group.streams.initial.rebalance.delay.ms",
-    ConfigType.INT,
     3_000,
     STREAMS_INITIAL_REBALANCE_DELAY_MS.doc,
     validator=at_least(0),
 )
-GROUP_STREAMS_MAX_SIZE = ConfigKey(
+GROUP_STREAMS_MAX_SIZE = int_key(
     "group.streams.max.size",
-    ConfigType.INT,
     INT_MAX,
     "Maximum number of members of a streams group.",
     validator=between(1, INT_MAX),
 )
-GROUP_STREAMS_REBALANCE_HEARTBEAT_INTERVAL_MS = ConfigKey(
+GROUP_STREAMS_REBALANCE_HEARTBEAT_INTERVAL_MS = int_key(
     "group.streams.rebalance.heartbeat.interval.ms",
-    ConfigType.INT,
     200,
     "How often members of a streams group send a heartbeat for some time after a change, so that "
     "tasks change hands quickly.",
@@ -116,7 +109,7 @@ DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
 
 @entity
 class StreamsConfig:
-    """What holds for one streams group."""
+    """The effective settings of a streams group."""
 
     session_timeout_ms: int = STREAMS_SESSION_TIMEOUT_MS.group_key.default
     standby_count: int = STREAMS_NUM_STANDBY_REPLICAS.default
@@ -126,7 +119,7 @@ class StreamsConfig:
 
     @classmethod
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "StreamsConfig":
-        """`group` has values of group keys, with those of the broker's synonyms below them."""
+        """`group` has the values of group keys, falling back to the broker's synonyms."""
         return cls(
             session_timeout_ms=STREAMS_SESSION_TIMEOUT_MS.value(group, broker),
             standby_count=min(

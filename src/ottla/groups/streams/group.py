@@ -35,7 +35,7 @@ from ottla.groups.streams.tasks import NOTHING, Task, TaskAssignment
 from ottla.groups.streams.topology import required_topics
 from ottla.protocol.errors import ApiError, ErrorCode
 
-_MEMBER_EPOCH_SINCE = 9  # Of OffsetCommit.
+_MEMBER_EPOCH_SINCE = 9  # In OffsetCommit.
 
 
 class StreamsGroup:
@@ -55,7 +55,7 @@ class StreamsGroup:
         self.targets: MutableMapping[str, TaskAssignment] = {}
 
     def drafted(self) -> Self:
-        """One for an operation to work on. It rests on this one, which must not change meanwhile.
+        """A copy for an operation, layered over this one, which must not change meanwhile.
 
         Members, assignments and topologies are immutable.
         """
@@ -71,7 +71,7 @@ class StreamsGroup:
         other.targets = Overlay(self.targets)
         return other
 
-    # What the group is.
+    # State.
 
     @property
     def is_empty(self) -> bool:
@@ -92,7 +92,7 @@ class StreamsGroup:
 
     @property
     def target_partition_count(self) -> int:
-        """How many copies of tasks the targets have."""
+        """The number of task copies in the targets."""
         return sum(len(tasks) for target in self.targets.values() for tasks in target)
 
     def member(self, member_id: str) -> StreamsMember:
@@ -108,13 +108,16 @@ class StreamsGroup:
         return self.targets.get(member_id, NOTHING)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return self.topology is not None and topic in required_topics(self.topology)
+        """The topology of a group without members holds no offsets back."""
+        if not self.members or self.topology is None:
+            return False
+        return topic in required_topics(self.topology)
 
     def tasks_reading(self, topic: str, partition: int) -> list[Task]:
         parts = self.topology.subtopologies if self.topology is not None else ()
         return [Task(part.subtopology_id, partition) for part in parts if topic in part.sources]
 
-    # What may be asked of it.
+    # Validation.
 
     def validate_offset_commit(
         self,
@@ -147,16 +150,16 @@ class StreamsGroup:
             )
 
     def validate_offset_delete(self) -> None:
-        """Offsets of topics that the topology does not read may go."""
+        """Offsets of topics that the topology does not read may be deleted."""
 
     def validate_delete(self) -> None:
         if not self.is_empty:
-            raise ApiError(ErrorCode.non_empty_group)
+            raise ApiError(ErrorCode.non_empty_group, "the group has members")
 
     def offset_retention_start_ms(self, commit_timestamp_ms: int) -> int | None:
         return commit_timestamp_ms
 
-    # As records.
+    # Records.
 
     def epoch_record(
         self,
@@ -242,7 +245,7 @@ class StreamsGroup:
                 else:
                     self.members[member_id] = self._known_or_new(member_id).with_metadata(value)
             case StreamsGroupCurrentMemberAssignmentKey(member_id=member_id):
-                # Compaction may leave an assignment before its member, whose record follows.
+                # Compaction may leave an assignment before its member's record, which follows.
                 if value is not None or member_id in self.members:
                     self.members[member_id] = self._known_or_new(member_id).with_assignment(value)
             case StreamsGroupTargetAssignmentMemberKey(member_id=member_id):

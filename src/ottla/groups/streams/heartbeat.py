@@ -1,12 +1,11 @@
 """StreamsGroupHeartbeat: joining, staying in and leaving a streams group (KIP-1071).
 
 A member joins with its topology. The first one sets the group's; a member with an older one is told
-that it is stale, and a different one of the same epoch is refused. Tasks are assigned once all
-topics of the topology exist and fit. Until then members are told what is missing, and `missing` of
+that it is stale, and a different one with the same epoch is refused. Tasks are assigned once all
+topics of the topology exist and fit. Until then members are told what is missing, and `missing` in
 the result has the internal topics that the caller should create.
 
-As in Kafka 4.3 there are no static members, warm-up tasks, regular expressions or updates of the
-topology.
+As in Kafka 4.3 there are no static members, warm-up tasks, regular expressions or topology updates.
 """
 
 from collections.abc import Mapping
@@ -61,11 +60,11 @@ Draft = GroupDraft[StreamsGroup]
 
 class StreamsHeartbeatResult(NamedTuple):
     response: StreamsGroupHeartbeatResponse
-    missing: tuple[InternalTopic, ...] = ()  # To be made by whoever may.
+    missing: tuple[InternalTopic, ...] = ()  # To be created by a caller with permission.
 
 
 class _Seen(NamedTuple):
-    """What a topology comes to, with the topics of one version of the catalog."""
+    """The result of checking a topology against one version of the catalog."""
 
     topics_version: int
     topology: StreamsGroupTopologyValue
@@ -76,7 +75,7 @@ class StreamsHeartbeat:
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
         self._sessions = StreamsSessions(state, self._write_target)
-        # Volatile, by group id. A new coordinator begins without.
+        # Volatile, by group id. A new coordinator starts without.
         self._seen: dict[str, _Seen] = {}
         self._endpoint_epochs: dict[str, int] = {}
         self._shutdowns: dict[str, str] = {}  # The member that asked for it.
@@ -231,7 +230,7 @@ class StreamsHeartbeat:
         if is_due and not self._sessions.is_delayed(group_id):
             self._write_target(draft, now_ms)
         group = draft.group
-        others = (one for one in group.members.values() if one.member_id != member.member_id)
+        others = (other for other in group.members.values() if other.member_id != member.member_id)
         target = group.target(member.member_id)
         moved = reconcile(member, group.assignment_epoch, target, owned, Holders.of(others))
         if moved != group.members[member.member_id]:
@@ -239,7 +238,7 @@ class StreamsHeartbeat:
         return moved
 
     def _write_target(self, draft: Draft, now_ms: int) -> None:
-        """Only what differs from the last target is written."""
+        """Writes only the differences from the last target."""
         group = draft.group
         configured = self._configured(group)
         task_counts = configured.task_counts if configured.is_ready else {}
@@ -278,7 +277,7 @@ class StreamsHeartbeat:
         records = self._sessions.removal(group, member.member_id)
         return Result(StreamsHeartbeatResult(response), records)
 
-    # The answer.
+    # The response.
 
     def _group_problems(self, group_id: str, configured: ConfiguredTopology) -> list[Problem]:
         problems = [] if configured.problem is None else [configured.problem]
@@ -349,7 +348,7 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> TaskAssignment | None:
 
 
 def _validate_epoch(member: StreamsMember, epoch: int, owned: TaskAssignment | None) -> None:
-    """The epoch before the member's own is good while it owns nothing but what it was assigned."""
+    """The previous epoch is accepted while the member owns only what it was assigned."""
     if epoch == member.epoch:
         return
     is_repeated = epoch == member.previous_epoch and (
@@ -376,7 +375,7 @@ def _validate_tasks(configured: ConfiguredTopology, owned: TaskAssignment | None
 def _updated(
     member: StreamsMember, request: StreamsGroupHeartbeatRequest, caller: Caller
 ) -> StreamsMember:
-    """What the request leaves out stays as it was."""
+    """Fields missing from the request stay unchanged."""
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     endpoint, tags = request.user_endpoint, request.client_tags
     said: dict[str, Any] = {
