@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from ottla.records.builder import Record, build_batch
@@ -8,7 +10,7 @@ from ottla.records.isolation import AbortedTransaction, scan_batches
 END = 1 << 40
 
 
-def batch(base_offset: int, count: int = 2, producer_id: int = -1, **options: object) -> bytes:
+def batch(base_offset: int, count: int = 2, producer_id: int = -1, **options: Any) -> bytes:
     transactional = producer_id >= 0
     return bytes(
         build_batch(

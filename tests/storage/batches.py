@@ -1,14 +1,19 @@
 """Batches and logs for the tests of storage."""
 
+from typing import Any
+
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import BatchHeader, iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import Marker, build_marker, iterate_records
+from ottla.records.decoder import ControlType, Marker, build_marker, iterate_records
 from ottla.storage.appended import Appended
+from ottla.storage.batch_walk import Batch
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.opening import open_partition_log
+from ottla.storage.reading import FoundTimestamp, LogSlice, ReadHint
+from ottla.storage.segment import Segment
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
@@ -25,13 +30,19 @@ def produced(
 
 
 def append(
-    log: PartitionLog, *values: bytes, leader_epoch: int = 0, now_ms: int = NOW_MS, **options
+    log: PartitionLog, *values: bytes, leader_epoch: int = 0, now_ms: int = NOW_MS, **options: Any
 ) -> Appended:
     records, header = produced(*(values or (b"value",)), **options)
     return log.append_as_leader(records, header, leader_epoch, now_ms)
 
 
-def append_marker(log, marker_type, producer_id, producer_epoch, leader_epoch=0) -> Appended:
+def append_marker(
+    log: PartitionLog,
+    marker_type: ControlType,
+    producer_id: int,
+    producer_epoch: int,
+    leader_epoch: int = 0,
+) -> Appended:
     batch = build_marker(
         Marker(marker_type, 0),
         timestamp_ms=NOW_MS,
@@ -41,7 +52,9 @@ def append_marker(log, marker_type, producer_id, producer_epoch, leader_epoch=0)
     return log.append_control(batch, leader_epoch)
 
 
-def open_log(filesystem=None, config: LogConfig | None = None, **options) -> PartitionLog:
+def open_log(
+    filesystem: FaultyFilesystem | None = None, config: LogConfig | None = None, **options: Any
+) -> PartitionLog:
     filesystem = filesystem or FaultyFilesystem()
     filesystem.make_directory(DIRECTORY)
     options = {"now_ms": NOW_MS, **options}
@@ -56,6 +69,26 @@ def values_of(data: bytes) -> list[bytes | None]:
         for position, _ in iterate_headers(data)
         for record in iterate_records(data, position)
     ]
+
+
+def read_slice(
+    log: PartitionLog, offset: int, size_max: int, limit: int, hint: ReadHint | None = None
+) -> LogSlice:
+    """Of a log that has something to read there."""
+    part = log.read(offset, size_max, limit, hint)
+    assert part is not None
+    return part
+
+
+def batch_at(segment: Segment, offset: int) -> Batch:
+    batch = segment.find_offset(offset)
+    assert batch is not None
+    return batch
+
+
+def offset_of(found: FoundTimestamp | None) -> int:
+    assert found is not None
+    return found.offset
 
 
 def read_all(log: PartitionLog, offset: int | None = None, size_max: int = 1 << 20) -> bytes:

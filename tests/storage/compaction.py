@@ -1,5 +1,7 @@
 """Compacted logs for the tests of compaction."""
 
+from typing import Any
+
 from ottla.records.batch import iterate_headers, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
@@ -19,7 +21,7 @@ COMPACT = LogConfig(
 )
 
 
-def new_cleaner(filesystem: FaultyFilesystem, now_ms: int = NOW_MS, **options: int) -> LogCleaner:
+def new_cleaner(filesystem: FaultyFilesystem, now_ms: int = NOW_MS, **options: Any) -> LogCleaner:
     sizes = {"dedupe_buffer_size": 1 << 20, "io_buffer_size": 256, **options}
     return LogCleaner(filesystem, lambda: now_ms, **sizes)
 

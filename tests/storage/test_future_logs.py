@@ -4,26 +4,28 @@ import pytest
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.records.decoder import ControlType
 from ottla.storage.checkpoints import read_offsets
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import PowerLoss
+from ottla.storage.log import PartitionLog
 from ottla.storage.log_move import LogMove
 from ottla.storage.manager import LogManager
 
-from .batches import NOW_MS, append, append_marker, read_all, values_of
+from .batches import NOW_MS, append, append_marker, read_all, read_slice, values_of
 from .brokers import CONFIG, ORDERS, TOPIC_ID, Broker
 from .test_crash_points import Life
 
 MOVING = LogConfig(segment_bytes=330, index_interval_bytes=100, retention_bytes=900)
 
 
-def begin(broker, path="/b"):
+def begin(broker: Broker, path: str = "/b") -> LogMove:
     futures = broker.logs.futures
-    log = broker.logs.get(ORDERS)
+    log = broker.log()
     return LogMove(log, futures.create(log, futures.find_directory(path)))
 
 
-def complete(broker, move):
+def complete(broker: Broker, move: LogMove) -> PartitionLog:
     while move.advance():
         pass
     assert move.finish()
@@ -35,11 +37,11 @@ def complete(broker, move):
     return move.future
 
 
-def names(broker, path):
+def names(broker: Broker, path: str) -> list[str]:
     return [name for name in broker.filesystem.list(path) if name.startswith("orders")]
 
 
-def started(broker=None):
+def started(broker: Broker | None = None) -> tuple[Broker, PartitionLog]:
     broker = broker or Broker("/a", "/b")
     log = broker.create()
     for number in range(12):
@@ -50,7 +52,7 @@ def started(broker=None):
     return broker, log
 
 
-def test_everything_is_in_the_new_directory():
+def test_everything_is_in_the_new_directory() -> None:
     broker, log = started()
     records = read_all(log)
     append(log, b"of a producer", producer_id=5, producer_epoch=0, base_sequence=0)
@@ -67,7 +69,7 @@ def test_everything_is_in_the_new_directory():
     moved.roll()
     append(moved, b"in a new segment", leader_epoch=3)
     broker.restart()
-    again = broker.logs.get(ORDERS)
+    again = broker.log()
     assert again.directory == "/b/orders-0"
     assert values_of(read_all(again))[-1] == b"in a new segment"
     assert [entry.producer_id for entry in again.producers] == [5]
@@ -76,7 +78,7 @@ def test_everything_is_in_the_new_directory():
     assert names(broker, "/a") == []
 
 
-def test_the_name_is_kafkas_and_the_lag_is_shown():
+def test_the_name_is_kafkas_and_the_lag_is_shown() -> None:
     broker, log = started()
     move = begin(broker)
     (name,) = names(broker, "/b")
@@ -89,14 +91,15 @@ def test_the_name_is_kafkas_and_the_lag_is_shown():
     assert 0 < second.moves[0].future.log_end_offset < log.log_end_offset
 
 
-def test_reads_of_the_former_log_give_no_hint_for_the_new_one():
+def test_reads_of_the_former_log_give_no_hint_for_the_new_one() -> None:
     broker, log = started()
-    hint = log.read(0, 1, log.log_end_offset).hint
+    hint = read_slice(log, 0, 1, log.log_end_offset).hint
     moved = complete(broker, begin(broker))
-    assert moved.read(hint.offset, 1, moved.log_end_offset, hint).hint.segment in moved.segments
+    part = read_slice(moved, hint.offset, 1, moved.log_end_offset, hint)
+    assert part.hint.segment in moved.segments
 
 
-def test_what_is_deleted_meanwhile_is_deleted_there():
+def test_what_is_deleted_meanwhile_is_deleted_there() -> None:
     broker, log = started()
     move = begin(broker)
     move.advance()
@@ -104,10 +107,10 @@ def test_what_is_deleted_meanwhile_is_deleted_there():
     moved = complete(broker, move)
     assert (moved.log_start_offset, moved.log_end_offset) == (9, 12)
     broker.crash()
-    assert broker.logs.get(ORDERS).log_start_offset == 9
+    assert broker.log().log_start_offset == 9
 
 
-def test_a_log_that_starts_anew_meanwhile_is_copied_anew():
+def test_a_log_that_starts_anew_meanwhile_is_copied_anew() -> None:
     broker, log = started()
     move = begin(broker)
     while move.advance():
@@ -118,7 +121,7 @@ def test_a_log_that_starts_anew_meanwhile_is_copied_anew():
     assert (moved.log_start_offset, values_of(read_all(moved))) == (5, [b"other"])
 
 
-def test_a_truncated_log_is_followed():
+def test_a_truncated_log_is_followed() -> None:
     broker, log = started()
     move = begin(broker)
     while move.advance():
@@ -131,22 +134,22 @@ def test_a_truncated_log_is_followed():
     assert moved.leader_epochs.entries == log.leader_epochs.entries
 
 
-def test_aborted_transactions_are_known_there():
+def test_aborted_transactions_are_known_there() -> None:
     broker, log = started()
     first = append(log, b"x", producer_id=3, producer_epoch=0, base_sequence=0, transactional=True)
-    append_marker(log, 0, 3, 0, leader_epoch=2)
+    append_marker(log, ControlType.ABORT, 3, 0, leader_epoch=2)
     moved = complete(broker, begin(broker))
     expected = log.aborted_transactions(0, log.log_end_offset)
     assert [one.first_offset for one in expected] == [first.first_offset]
     assert moved.aborted_transactions(0, moved.log_end_offset) == expected
 
 
-def test_a_move_goes_on_after_a_restart_and_after_a_crash():
+def test_a_move_goes_on_after_a_restart_and_after_a_crash() -> None:
     broker, log = started()
     begin(broker).advance()
     for interrupt in (broker.restart, broker.crash):
         interrupt()
-        log, future = broker.logs.get(ORDERS), broker.logs.futures.all[ORDERS]
+        log, future = broker.log(), broker.logs.futures.all[ORDERS]
         assert log.log_directory.path == "/a"
         assert 0 < future.log_end_offset < log.log_end_offset
         LogMove(log, future).advance()
@@ -154,7 +157,7 @@ def test_a_move_goes_on_after_a_restart_and_after_a_crash():
     assert values_of(read_all(moved)) == [b"%d" % number for number in range(12)]
 
 
-def test_a_copy_that_has_more_than_its_log_after_a_crash_is_truncated():
+def test_a_copy_that_has_more_than_its_log_after_a_crash_is_truncated() -> None:
     broker = Broker("/a", "/b")
     log = broker.create()
     append(log, b"kept")
@@ -163,19 +166,19 @@ def test_a_copy_that_has_more_than_its_log_after_a_crash_is_truncated():
     while begin_or_go_on(broker).advance():
         pass
     broker.crash()
-    log, future = broker.logs.get(ORDERS), broker.logs.futures.all[ORDERS]
+    log, future = broker.log(), broker.logs.futures.all[ORDERS]
     append(log, b"other")
     expected = read_all(log)
     moved = complete(broker, LogMove(log, future))
     assert read_all(moved) == expected
 
 
-def begin_or_go_on(broker):
+def begin_or_go_on(broker: Broker) -> LogMove:
     future = broker.logs.futures.all.get(ORDERS)
-    return begin(broker) if future is None else LogMove(broker.logs.get(ORDERS), future)
+    return begin(broker) if future is None else LogMove(broker.log(), future)
 
 
-def test_a_crash_before_the_old_directory_goes_leaves_the_newer_one():
+def test_a_crash_before_the_old_directory_goes_leaves_the_newer_one() -> None:
     broker, _ = started()
     move = begin(broker)
     while move.advance():
@@ -185,15 +188,15 @@ def test_a_crash_before_the_old_directory_goes_leaves_the_newer_one():
     append(move.future, b"in the new one", leader_epoch=2)
     move.future.flush()
     broker.crash()
-    found = broker.logs.get(ORDERS)
+    found = broker.log()
     assert values_of(read_all(found))[-1] == b"in the new one"
     (aside,) = names(broker, "/a")
     assert aside.endswith("-stray")
     broker.restart()
-    assert broker.logs.get(ORDERS).directory == "/b/orders-0"
+    assert broker.log().directory == "/b/orders-0"
 
 
-def test_a_copy_is_the_log_when_nothing_else_is_left():
+def test_a_copy_is_the_log_when_nothing_else_is_left() -> None:
     broker, _ = started()
     move = begin(broker)
     while move.advance():
@@ -201,11 +204,11 @@ def test_a_copy_is_the_log_when_nothing_else_is_left():
     broker.logs.stop()
     broker.filesystem.remove_tree("/a/orders-0")
     broker.start()
-    assert broker.logs.get(ORDERS).directory == "/b/orders-0"
-    assert broker.logs.get(ORDERS).log_end_offset == 12
+    assert broker.log().directory == "/b/orders-0"
+    assert broker.log().log_end_offset == 12
 
 
-def test_a_copy_waits_for_the_directory_of_its_log():
+def test_a_copy_waits_for_the_directory_of_its_log() -> None:
     broker, _ = started()
     move = begin(broker)
     move.advance()
@@ -219,7 +222,7 @@ def test_a_copy_waits_for_the_directory_of_its_log():
     assert ORDERS in broker.logs.futures.all
 
 
-def test_a_deleted_topic_takes_its_copy_along():
+def test_a_deleted_topic_takes_its_copy_along() -> None:
     broker, _ = started()
     begin(broker).advance()
     broker.logs.delete(ORDERS)
@@ -227,7 +230,7 @@ def test_a_deleted_topic_takes_its_copy_along():
     assert all(name.endswith("-delete") for path in ("/a", "/b") for name in names(broker, path))
 
 
-def test_what_cannot_be_moved_is_refused():
+def test_what_cannot_be_moved_is_refused() -> None:
     broker, log = started()
     futures = broker.logs.futures
     with pytest.raises(ApiError) as caught:
@@ -244,14 +247,14 @@ def test_what_cannot_be_moved_is_refused():
         assert caught.value.code is ErrorCode.kafka_storage_error
 
 
-def test_a_partition_is_made_where_it_was_wished():
+def test_a_partition_is_made_where_it_was_wished() -> None:
     broker = Broker("/a", "/b")
     futures = broker.logs.futures
     futures.wish(ORDERS, futures.find_directory("/b"))
     assert broker.create().log_directory.path == "/b"
 
 
-def test_no_recovery_point_of_a_former_log_is_left():
+def test_no_recovery_point_of_a_former_log_is_left() -> None:
     broker, _ = started()
     broker.logs.checkpoint()
     complete(broker, begin(broker))
@@ -263,14 +266,14 @@ def test_no_recovery_point_of_a_former_log_is_left():
 class MovingLife(Life):
     """As `Life`, with a second directory that the log moves to, and back again."""
 
-    def start(self):
+    def start(self) -> None:
         self.logs = LogManager(
             ["/a", "/b"], self.disk, lambda: NOW_MS, config_of_topic=lambda _: MOVING
         )
         self.logs.start(1)
         self.log = self.logs.get(ORDERS) or self.logs.create(ORDERS, TOPIC_ID, MOVING)
 
-    def live(self):
+    def live(self) -> None:
         self.start()
         self.append(7)
         self.flush()
@@ -281,7 +284,7 @@ class MovingLife(Life):
         self.move()
         self.logs.stop()
 
-    def move(self):
+    def move(self) -> None:
         futures, former = self.logs.futures, self.log
         path = "/b" if former.log_directory.path == "/a" else "/a"
         future = futures.create(former, futures.find_directory(path))
@@ -304,15 +307,16 @@ class MovingLife(Life):
         self.logs.settle(former.log_directory)
 
 
-def steps_of_a_move():
+def steps_of_a_move() -> int:
     life = MovingLife(0)
     life.disk.power_loss_after(10**9)
     life.live()
+    assert life.disk._steps_left is not None
     return 10**9 - life.disk._steps_left
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_power_loss_at_every_step_of_a_move(seed):
+def test_power_loss_at_every_step_of_a_move(seed: int) -> None:
     for step in range(steps_of_a_move()):
         life = MovingLife(1000 * seed + step)
         life.disk.power_loss_after(step)
@@ -322,7 +326,7 @@ def test_power_loss_at_every_step_of_a_move(seed):
         life.check()
 
 
-def test_a_full_directory_keeps_the_log_where_it_is():
+def test_a_full_directory_keeps_the_log_where_it_is() -> None:
     broker, log = started()
     move = begin(broker)
     broker.filesystem.disk_full()

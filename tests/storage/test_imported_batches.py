@@ -12,7 +12,7 @@ from ottla.storage.leader_epochs import EpochEntry
 _OPEN = LogConfig(record_import="open", cleanup_policy=("delete", "compact"), segment_bytes=200)
 
 
-def test_batches_take_the_epoch_of_the_leader_that_imports_them():
+def test_batches_take_the_epoch_of_the_leader_that_imports_them() -> None:
     log = open_log(config=_OPEN)
     for epoch, offset in ((3, 0), (5, 10), (5, 20)):
         records, header = produced(b"a", b"b", base_offset=offset, leader_epoch=90)
@@ -26,7 +26,7 @@ def test_batches_take_the_epoch_of_the_leader_that_imports_them():
     assert log.leader_epochs.entries == (EpochEntry(3, 0), EpochEntry(5, 10))
 
 
-def test_nothing_is_removed_while_a_topic_is_open():
+def test_nothing_is_removed_while_a_topic_is_open() -> None:
     log = open_log(config=_OPEN)
     for offset in range(0, 30, 10):
         records, _ = produced(b"x" * 100, base_offset=offset, timestamp=1)
@@ -40,7 +40,7 @@ def test_nothing_is_removed_while_a_topic_is_open():
     assert log.delete_expired(NOW_MS) == 3
 
 
-def test_a_gap_that_no_segment_can_hold_is_refused():
+def test_a_gap_that_no_segment_can_hold_is_refused() -> None:
     log = open_log(config=_OPEN)
     records, _ = produced(b"far", base_offset=2**31)
     with pytest.raises(CorruptBatch):
@@ -49,7 +49,7 @@ def test_a_gap_that_no_segment_can_hold_is_refused():
 
 
 @pytest.mark.parametrize("state", ["none", "closed"])
-def test_other_topics_take_producers_and_no_imports(state):
+def test_other_topics_take_producers_and_no_imports(state: str) -> None:
     log = open_log(config=LogConfig(record_import=state))
     append(log)
     records, _ = produced(b"x", base_offset=1)

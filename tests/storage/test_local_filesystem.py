@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ottla.storage import local_filesystem
 from ottla.storage.local_filesystem import LocalFile, LocalFilesystem
 
 
@@ -17,10 +16,8 @@ def file(tmp_path: Path) -> LocalFile:
 
 def test_a_partial_write_is_continued(file: LocalFile, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.pwrite
-    monkeypatch.setattr(local_filesystem.os, "pwrite", lambda fd, data, at: write(fd, data[:3], at))
-    monkeypatch.setattr(
-        local_filesystem.os, "pwritev", lambda fd, data, at: write(fd, data[0][:1], at)
-    )
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:3], at))
+    monkeypatch.setattr(os, "pwritev", lambda fd, data, at: write(fd, data[0][:1], at))
     assert file.append(b"0123456789") == 0
     assert file.append_all([b"abc", b"defg"]) == 10
     file.write_at(b"WXYZ", 5)
@@ -45,9 +42,9 @@ def test_a_full_disk_leaves_the_file_as_it_was(
         return written
 
     with monkeypatch.context() as patch:
-        patch.setattr(local_filesystem.os, "pwrite", pwrite)
+        patch.setattr(os, "pwrite", pwrite)
         patch.setattr(
-            local_filesystem.os, "pwritev", lambda fd, data, at: pwrite(fd, b"".join(data), at)
+            os, "pwritev", lambda fd, data, at: pwrite(fd, memoryview(b"".join(data)), at)
         )
         with pytest.raises(OSError, match="no space"):
             getattr(file, method)(b"0123456789" if method == "append" else [b"01234", b"56789"])
@@ -66,9 +63,9 @@ def test_read_cached_is_none_when_the_disk_must_be_waited_for(
     def preadv(*arguments: object) -> int:
         raise BlockingIOError(errno.EAGAIN, "not in the page cache")
 
-    monkeypatch.setattr(local_filesystem.os, "preadv", preadv)
+    monkeypatch.setattr(os, "preadv", preadv)
     assert file.read_cached(0, 10) is None
-    monkeypatch.setattr(local_filesystem.os, "preadv", lambda *arguments: 4)
+    monkeypatch.setattr(os, "preadv", lambda *arguments: 4)
     assert file.read_cached(0, 10) is None
     file.close()
 
@@ -81,7 +78,7 @@ def test_read_cached_reads_where_the_system_cannot_tell(
     def preadv(*arguments: object) -> int:
         raise OSError(errno.EOPNOTSUPP, "not supported")
 
-    monkeypatch.setattr(local_filesystem.os, "preadv", preadv)
+    monkeypatch.setattr(os, "preadv", preadv)
     assert file.read_cached(3, 3) == b"345"
     assert file.read_cached(3, 3) == b"345"
     file.close()
@@ -98,7 +95,7 @@ def test_close_waits_for_a_read_under_way(file: LocalFile, monkeypatch: pytest.M
         assert closed.wait(60)
         return real_read(descriptor, size, position)
 
-    monkeypatch.setattr(local_filesystem.os, "pread", pread)
+    monkeypatch.setattr(os, "pread", pread)
     thread = threading.Thread(target=lambda: results.append(file.read(0, 10)))
     thread.start()
     assert reading.wait(60)

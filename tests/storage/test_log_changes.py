@@ -11,14 +11,27 @@ from ottla.records.errors import CorruptBatch
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 
-from .batches import DIRECTORY, NOW_MS, append, append_marker, open_log, read_all, values_of
+from .batches import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    append_marker,
+    offset_of,
+    open_log,
+    read_all,
+    read_slice,
+    values_of,
+)
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 TRANSACTION = {"producer_epoch": 0, "transactional": True}
 
 
-def filled_log(count=12, config=SMALL, disk=None):
+def filled_log(
+    count: int = 12, config: LogConfig = SMALL, disk: FaultyFilesystem | None = None
+) -> PartitionLog:
     log = open_log(disk or FaultyFilesystem(), config)
     for index in range(count):
         append(log, b"%02d" % index * 20, timestamp=NOW_MS + index, leader_epoch=index // 3)
@@ -26,18 +39,18 @@ def filled_log(count=12, config=SMALL, disk=None):
     return log
 
 
-def test_truncation_takes_epochs_and_watermark_along():
+def test_truncation_takes_epochs_and_watermark_along() -> None:
     log = filled_log()
     log.flush()
     log.truncate_to(5)
     assert log.log_end_offset == log.flushed_offset == log.high_watermark == 5
     assert log.leader_epochs.entries == ((0, 0), (1, 3))
     assert values_of(read_all(log)) == [b"%02d" % index * 20 for index in range(5)]
-    assert log.offset_of_max_timestamp().offset == 4
+    assert offset_of(log.offset_of_max_timestamp()) == 4
     assert append(log, b"new").first_offset == 5
 
 
-def test_truncation_in_the_middle_of_a_batch_removes_all_of_it():
+def test_truncation_in_the_middle_of_a_batch_removes_all_of_it() -> None:
     log = open_log()
     append(log, b"a")
     append(log, b"b", b"c", b"d")
@@ -45,14 +58,14 @@ def test_truncation_in_the_middle_of_a_batch_removes_all_of_it():
     assert log.log_end_offset == 1
 
 
-def test_truncation_past_the_end_does_nothing():
+def test_truncation_past_the_end_does_nothing() -> None:
     log = filled_log()
     log.truncate_to(12)
     log.truncate_to(100)
     assert log.log_end_offset == 12
 
 
-def test_truncation_past_the_end_removes_epochs_without_batches():
+def test_truncation_past_the_end_removes_epochs_without_batches() -> None:
     """Those of a leader that wrote nothing, which no other replica knows."""
     log = filled_log()
     log.leader_epochs.assign(9, 12)
@@ -60,7 +73,7 @@ def test_truncation_past_the_end_removes_epochs_without_batches():
     assert log.leader_epochs.entries == ((0, 0), (1, 3), (2, 6), (3, 9))
 
 
-def test_truncation_forgets_the_sequences_of_what_is_gone():
+def test_truncation_forgets_the_sequences_of_what_is_gone() -> None:
     log = open_log(config=SMALL)
     for index in range(8):
         append(log, b"x" * 60, producer_id=5, producer_epoch=0, base_sequence=index)
@@ -69,7 +82,7 @@ def test_truncation_forgets_the_sequences_of_what_is_gone():
     assert retry == (6, 6, -1, False)
 
 
-def test_truncation_reopens_an_aborted_transaction():
+def test_truncation_reopens_an_aborted_transaction() -> None:
     log = open_log()
     append(log, producer_id=5, base_sequence=0, **TRANSACTION)
     append_marker(log, ControlType.ABORT, 5, 0)
@@ -79,17 +92,17 @@ def test_truncation_reopens_an_aborted_transaction():
     assert log.last_stable_offset(1) == 0
 
 
-def test_a_hint_from_before_a_truncation_does_no_harm():
+def test_a_hint_from_before_a_truncation_does_no_harm() -> None:
     log = filled_log()
-    hint = log.read(0, 150, 12).hint
+    hint = read_slice(log, 0, 150, 12).hint
     log.truncate_to(0)
     for _ in range(5):
         append(log, b"a", b"b")
-    found = log.read(hint.offset, 1000, 10, hint)
+    found = read_slice(log, hint.offset, 1000, 10, hint)
     assert values_of(found.read())[:2] == [b"a", b"b"]
 
 
-def test_starting_anew_is_remembered():
+def test_starting_anew_is_remembered() -> None:
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
     log.truncate_fully_and_start_at(100)
@@ -99,7 +112,7 @@ def test_starting_anew_is_remembered():
     assert (log.log_start_offset, log.log_end_offset) == (100, 100)
 
 
-def test_a_log_that_starts_anew_knows_no_leader_epoch():
+def test_a_log_that_starts_anew_knows_no_leader_epoch() -> None:
     """Else the leader, asked where that epoch ends, would send this replica back again."""
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
@@ -113,7 +126,7 @@ def test_a_log_that_starts_anew_knows_no_leader_epoch():
     assert log.leader_epochs.entries == ()
 
 
-def test_deleted_records_are_out_of_range():
+def test_deleted_records_are_out_of_range() -> None:
     log = filled_log()
     assert log.delete_records_before(7) == 7
     assert log.delete_records_before(3) == 7
@@ -124,24 +137,24 @@ def test_deleted_records_are_out_of_range():
     with pytest.raises(ApiError):
         log.delete_records_before(13)
     assert values_of(read_all(log))[-1] == b"11" * 20
-    assert log.offset_for_timestamp(0).offset == 7
+    assert offset_of(log.offset_for_timestamp(0)) == 7
 
 
-def test_deleting_everything_keeps_the_end():
+def test_deleting_everything_keeps_the_end() -> None:
     log = filled_log()
     log.delete_records_before(12)
     assert (log.log_start_offset, log.log_end_offset) == (12, 12)
     assert append(log).first_offset == 12
 
 
-def test_a_slice_stays_readable_after_its_segment_is_gone():
+def test_a_slice_stays_readable_after_its_segment_is_gone() -> None:
     log = filled_log()
-    part = log.read(0, 1000, 12)
+    part = read_slice(log, 0, 1000, 12)
     log.delete_records_before(12)
     assert values_of(part.read())[0] == b"00" * 20
 
 
-def test_retention_by_size():
+def test_retention_by_size() -> None:
     log = filled_log(config=dataclasses.replace(SMALL, retention_bytes=500))
     count = log.delete_expired(NOW_MS)
     assert count > 0
@@ -150,7 +163,7 @@ def test_retention_by_size():
     assert log.log_start_offset == log.segments[0].base_offset
 
 
-def test_retention_by_time_goes_by_the_largest_timestamp():
+def test_retention_by_time_goes_by_the_largest_timestamp() -> None:
     log = filled_log(config=dataclasses.replace(SMALL, retention_ms=1000))
     second = log.segments[1]
     assert log.delete_expired(NOW_MS + 1000) == 0
@@ -162,7 +175,7 @@ def test_retention_by_time_goes_by_the_largest_timestamp():
 
 @pytest.mark.parametrize("ending", ["close", "crash"])
 @pytest.mark.parametrize("seed", range(5))
-def test_offsets_go_on_after_retention_took_everything(ending, seed):
+def test_offsets_go_on_after_retention_took_everything(ending: str, seed: int) -> None:
     disk = FaultyFilesystem(seed)
     log = filled_log(disk=disk, config=dataclasses.replace(SMALL, retention_ms=1))
     log.flush()
@@ -173,13 +186,13 @@ def test_offsets_go_on_after_retention_took_everything(ending, seed):
     assert append(log, b"next").first_offset == 12
 
 
-def test_retention_keeps_what_is_not_committed():
+def test_retention_keeps_what_is_not_committed() -> None:
     log = filled_log(config=dataclasses.replace(SMALL, retention_ms=0))
     log.high_watermark = log.segments[1].base_offset
     assert log.delete_expired(NOW_MS + 10_000) == 1
 
 
-def test_a_compacted_topic_has_no_retention():
+def test_a_compacted_topic_has_no_retention() -> None:
     config = dataclasses.replace(SMALL, cleanup_policy=("compact",), retention_ms=0)
     log = filled_log(config=config)
     assert log.delete_expired(NOW_MS + 10_000) == 0
@@ -187,7 +200,7 @@ def test_a_compacted_topic_has_no_retention():
     assert log.delete_expired(NOW_MS + 10_000) == 0
 
 
-def test_a_new_configuration_is_obeyed_at_once():
+def test_a_new_configuration_is_obeyed_at_once() -> None:
     log = open_log()
     append(log, b"a" * 50)
     log.configure(dataclasses.replace(LogConfig(), segment_bytes=150))
@@ -195,7 +208,7 @@ def test_a_new_configuration_is_obeyed_at_once():
     assert len(log.segments) == 2
 
 
-def test_last_stable_offset_and_aborted_transactions():
+def test_last_stable_offset_and_aborted_transactions() -> None:
     log = open_log(config=SMALL)
     append(log, b"a", producer_id=1, base_sequence=0, **TRANSACTION)
     append(log, b"b", producer_id=2, base_sequence=0, **TRANSACTION)
@@ -211,7 +224,7 @@ def test_last_stable_offset_and_aborted_transactions():
     assert log.aborted_transactions(5, 6) == []
 
 
-def test_aborted_transactions_are_in_offset_order():
+def test_aborted_transactions_are_in_offset_order() -> None:
     log = open_log(config=SMALL)
     for producer_id in (1, 2, 3):
         append(log, b"x" * 80, producer_id=producer_id, base_sequence=0, **TRANSACTION)
@@ -221,7 +234,7 @@ def test_aborted_transactions_are_in_offset_order():
     assert [transaction.first_offset for transaction in found] == [0, 1, 2]
 
 
-def test_a_follower_becomes_a_copy():
+def test_a_follower_becomes_a_copy() -> None:
     leader = filled_log()
     append(leader, b"a", producer_id=1, base_sequence=0, **TRANSACTION)
     append_marker(leader, ControlType.ABORT, 1, 0)
@@ -236,7 +249,7 @@ def test_a_follower_becomes_a_copy():
     assert [s.base_offset for s in follower.segments] == [s.base_offset for s in leader.segments]
 
 
-def test_a_follower_leaves_out_half_a_batch():
+def test_a_follower_leaves_out_half_a_batch() -> None:
     leader = filled_log(3)
     data = read_all(leader)
     follower = open_log()
@@ -244,7 +257,7 @@ def test_a_follower_leaves_out_half_a_batch():
     assert follower.append_as_follower(memoryview(b"")) == (2, 1, -1, False)
 
 
-def test_a_follower_refuses_what_does_not_continue_its_log():
+def test_a_follower_refuses_what_does_not_continue_its_log() -> None:
     data = read_all(filled_log(3))
     follower = open_log()
     follower.append_as_follower(memoryview(data))
@@ -254,7 +267,7 @@ def test_a_follower_refuses_what_does_not_continue_its_log():
     assert follower.log_end_offset == 3
 
 
-def test_a_follower_refuses_damaged_batches():
+def test_a_follower_refuses_damaged_batches() -> None:
     data = bytearray(read_all(filled_log(3)))
     (second, _) = list(iterate_headers(data))[1]
     data[second + 70] ^= 1
@@ -264,7 +277,7 @@ def test_a_follower_refuses_damaged_batches():
     assert follower.log_end_offset == 0
 
 
-def test_a_marker_of_an_old_epoch_is_refused():
+def test_a_marker_of_an_old_epoch_is_refused() -> None:
     log = open_log()
     append(log, producer_id=1, producer_epoch=3, base_sequence=0, transactional=True)
     with pytest.raises(ApiError) as refusal:
@@ -273,7 +286,7 @@ def test_a_marker_of_an_old_epoch_is_refused():
     assert log.log_end_offset == 1
 
 
-def test_a_failed_sync_is_never_forgotten():
+def test_a_failed_sync_is_never_forgotten() -> None:
     disk = FaultyFilesystem()
     log = open_log(disk)
     append(log)
@@ -286,7 +299,7 @@ def test_a_failed_sync_is_never_forgotten():
     assert log.flushed_offset == 0
 
 
-def test_a_full_disk_at_a_roll_refuses_the_append():
+def test_a_full_disk_at_a_roll_refuses_the_append() -> None:
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
     end = log.log_end_offset
@@ -302,14 +315,14 @@ def test_a_full_disk_at_a_roll_refuses_the_append():
     assert log.log_end_offset == end + 1
 
 
-def test_a_closed_log_refuses_appends():
+def test_a_closed_log_refuses_appends() -> None:
     log = filled_log()
     log.close()
     with pytest.raises(ApiError):
         append(log)
 
 
-def test_a_renamed_log_leaves_its_place():
+def test_a_renamed_log_leaves_its_place() -> None:
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
     log.rename_for_deletion("/data/gone")
@@ -321,7 +334,7 @@ def test_a_renamed_log_leaves_its_place():
     assert log.log_directory.failure is None
 
 
-def test_truncation_into_a_batch_that_reaches_before_the_log_start():
+def test_truncation_into_a_batch_that_reaches_before_the_log_start() -> None:
     log = open_log()
     append(log, b"a", b"b", b"c")
     log.delete_records_before(1)
@@ -329,7 +342,7 @@ def test_truncation_into_a_batch_that_reaches_before_the_log_start():
     assert (log.log_start_offset, log.log_end_offset, log.size) == (1, 1, 0)
 
 
-def test_a_flush_makes_a_truncation_durable():
+def test_a_flush_makes_a_truncation_durable() -> None:
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
     log.flush()

@@ -10,11 +10,13 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from hypothesis.strategies._internal.core import DataObject
 
 from ottla.records.batch import iterate_headers
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.reading import LogSlice, ReadHint
 
 from .batches import NOW_MS, append, open_log, values_of
 
@@ -28,18 +30,18 @@ class LogModel(RuleBasedStateMachine):
     that holds the log start offset, unless whole segments before it are gone."""
 
     @initialize(seed=st.integers(0, 2**32))
-    def start(self, seed):
+    def start(self, seed: int) -> None:
         self.filesystem = FaultyFilesystem(seed)
         self.log = open_log(self.filesystem, CONFIG)
-        self.batches = []
+        self.batches: list[tuple[int, list[bytes], int]] = []
         self.start_offset = 0
         self.end_offset = 0
         self.recovery_point = 0
         self.counter = 0
-        self.hint = None
+        self.hint: ReadHint | None = None
 
     @rule(count=st.integers(1, 3), padding=st.integers(0, 90), time=st.integers(0, 50))
-    def append(self, count, padding, time):
+    def append(self, count: int, padding: int, time: int) -> None:
         values = []
         for _ in range(count):
             self.counter += 1
@@ -52,13 +54,13 @@ class LogModel(RuleBasedStateMachine):
         self.log.high_watermark = self.end_offset
 
     @rule(data=st.data(), size_max=st.integers(0, 700))
-    def read(self, data, size_max):
+    def read(self, data: DataObject, size_max: int) -> None:
         offset = data.draw(st.integers(self.start_offset, self.end_offset))
         limit = data.draw(st.integers(self.start_offset, self.end_offset))
         self.check_read(self.log.read(offset, size_max, limit), offset, size_max, limit)
 
     @rule(size_max=st.integers(0, 700))
-    def read_on(self, size_max):
+    def read_on(self, size_max: int) -> None:
         """As a consumer does: from where the last read ended, with its hint."""
         offset = self.start_offset
         if self.hint is not None and self.start_offset <= self.hint.offset <= self.end_offset:
@@ -67,7 +69,7 @@ class LogModel(RuleBasedStateMachine):
         self.check_read(part, offset, size_max, self.end_offset)
         self.hint = part.hint if part is not None else None
 
-    def check_read(self, part, offset, size_max, limit):
+    def check_read(self, part: LogSlice | None, offset: int, size_max: int, limit: int) -> None:
         readable = [
             (base, values)
             for base, values, _ in self.batches
@@ -87,7 +89,7 @@ class LogModel(RuleBasedStateMachine):
         assert part.next_offset == headers[-1].next_offset
 
     @rule(data=st.data())
-    def find_timestamp(self, data):
+    def find_timestamp(self, data: DataObject) -> None:
         timestamp = NOW_MS + data.draw(st.integers(-1, 51))
         expected = next(
             (
@@ -100,19 +102,19 @@ class LogModel(RuleBasedStateMachine):
         assert self.log.offset_for_timestamp(timestamp) == expected
 
     @rule()
-    def roll(self):
+    def roll(self) -> None:
         self.log.roll()
 
     @rule()
-    def flush(self):
+    def flush(self) -> None:
         assert self.log.flush() == self.end_offset
 
     @rule()
-    def checkpoint(self):
+    def checkpoint(self) -> None:
         self.recovery_point = self.log.flushed_offset
 
     @rule(data=st.data())
-    def truncate(self, data):
+    def truncate(self, data: DataObject) -> None:
         offset = data.draw(st.integers(self.start_offset, self.end_offset))
         self.recovery_point = min(self.recovery_point, self.log.end_before(offset))
         self.log.truncate_to(offset)
@@ -127,7 +129,7 @@ class LogModel(RuleBasedStateMachine):
         self.log.flush()
 
     @rule(data=st.data())
-    def truncate_fully(self, data):
+    def truncate_fully(self, data: DataObject) -> None:
         offset = data.draw(st.integers(0, self.end_offset + 10))
         self.recovery_point = min(self.recovery_point, offset)
         self.log.truncate_fully_and_start_at(offset)
@@ -136,36 +138,36 @@ class LogModel(RuleBasedStateMachine):
         self.log.flush()
 
     @rule(data=st.data())
-    def delete_records(self, data):
+    def delete_records(self, data: DataObject) -> None:
         offset = data.draw(st.integers(self.start_offset, self.end_offset))
         self.start_offset = self.log.delete_records_before(offset)
         assert self.start_offset == offset
         self.forget_deleted()
 
     @rule()
-    def retain(self):
+    def retain(self) -> None:
         self.log.delete_expired(NOW_MS)
         assert self.log.log_start_offset >= self.start_offset
         self.start_offset = self.log.log_start_offset
         self.forget_deleted()
         assert self.log.size - self.log.segments[0].size < CONFIG.retention_bytes
 
-    def forget_deleted(self):
+    def forget_deleted(self) -> None:
         first = self.log.segments[0].base_offset
         self.batches = [batch for batch in self.batches if batch[0] >= first]
 
     @rule()
-    def reopen_cleanly(self):
+    def reopen_cleanly(self) -> None:
         self.log.close()
         self.reopen(clean_shutdown=True)
 
     @rule()
-    def reopen_uncleanly(self):
+    def reopen_uncleanly(self) -> None:
         self.reopen(clean_shutdown=False)
 
     @precondition(lambda self: self.log.flushed_offset < self.end_offset)
     @rule()
-    def restart_the_process_after_a_failed_sync(self):
+    def restart_the_process_after_a_failed_sync(self) -> None:
         self.filesystem.fail_next_sync()
         with pytest.raises(StorageError):
             self.log.flush()
@@ -173,7 +175,7 @@ class LogModel(RuleBasedStateMachine):
         self.reopen(clean_shutdown=False, writes_survived=True)
         assert self.log.flushed_offset == self.end_offset
 
-    def reopen(self, *, clean_shutdown, writes_survived=False):
+    def reopen(self, *, clean_shutdown: bool, writes_survived: bool = False) -> None:
         self.log = open_log(
             self.filesystem,
             CONFIG,
@@ -189,7 +191,7 @@ class LogModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.end_offset > 0)
     @rule()
-    def crash(self):
+    def crash(self) -> None:
         flushed = self.log.flushed_offset
         self.filesystem.crash()
         self.reopen(clean_shutdown=False)
@@ -200,7 +202,7 @@ class LogModel(RuleBasedStateMachine):
         self.batches = [batch for batch in self.batches if batch[0] + len(batch[1]) <= recovered]
 
     @invariant()
-    def offsets_agree(self):
+    def offsets_agree(self) -> None:
         if hasattr(self, "log"):
             assert self.log.log_start_offset == self.start_offset
             assert self.log.log_end_offset == self.end_offset

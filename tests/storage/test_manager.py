@@ -8,21 +8,21 @@ from ottla.storage.checkpoints import read_clean_shutdown, read_offsets
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
-from .batches import NOW_MS, append, read_all, values_of
+from .batches import NOW_MS, append, read_all, read_slice, values_of
 from .brokers import CONFIG, ORDERS, OTHER_ID, TOPIC_ID, Broker
 
 
-def test_logs_are_there_again_after_a_restart():
+def test_logs_are_there_again_after_a_restart() -> None:
     broker = Broker()
     append(broker.create(), b"a")
     broker.restart()
-    log = broker.logs.get(ORDERS)
+    log = broker.log()
     assert log.topic_id == TOPIC_ID
     assert log.flushed_offset == 1
     assert values_of(read_all(log)) == [b"a"]
 
 
-def test_a_clean_shutdown_is_marked_until_the_next_start():
+def test_a_clean_shutdown_is_marked_until_the_next_start() -> None:
     broker = Broker()
     broker.logs.stop()
     assert read_clean_shutdown(broker.filesystem, "/data") is not None
@@ -30,7 +30,7 @@ def test_a_clean_shutdown_is_marked_until_the_next_start():
     assert read_clean_shutdown(broker.filesystem, "/data") is None
 
 
-def test_a_partition_that_was_never_flushed_can_be_made_again_after_a_crash():
+def test_a_partition_that_was_never_flushed_can_be_made_again_after_a_crash() -> None:
     for seed in range(30):
         broker = Broker(filesystem=FaultyFilesystem(seed))
         append(broker.create(), b"a")
@@ -40,7 +40,7 @@ def test_a_partition_that_was_never_flushed_can_be_made_again_after_a_crash():
         assert values_of(read_all(log)) in ([], [b"a"])
 
 
-def test_high_watermark_and_log_start_are_kept():
+def test_high_watermark_and_log_start_are_kept() -> None:
     broker = Broker()
     log = broker.create()
     for _ in range(10):
@@ -48,12 +48,12 @@ def test_high_watermark_and_log_start_are_kept():
     log.high_watermark = 7
     log.delete_records_before(1)
     broker.restart()
-    log = broker.logs.get(ORDERS)
+    log = broker.log()
     assert log.log_start_offset == 1
     assert log.high_watermark == 7
 
 
-def test_a_checkpoint_says_what_is_flushed():
+def test_a_checkpoint_says_what_is_flushed() -> None:
     broker = Broker()
     log = broker.create()
     append(log)
@@ -64,7 +64,7 @@ def test_a_checkpoint_says_what_is_flushed():
     assert read_offsets(broker.filesystem, path) == {ORDERS: 1}
 
 
-def test_a_truncation_lowers_the_recovery_point_first():
+def test_a_truncation_lowers_the_recovery_point_first() -> None:
     broker = Broker()
     log = broker.create()
     for _ in range(5):
@@ -77,7 +77,7 @@ def test_a_truncation_lowers_the_recovery_point_first():
     assert read_offsets(broker.filesystem, path) == {ORDERS: 2}
 
 
-def test_starting_anew_lowers_the_recovery_point_first():
+def test_starting_anew_lowers_the_recovery_point_first() -> None:
     broker = Broker()
     log = broker.create()
     for _ in range(5):
@@ -89,7 +89,7 @@ def test_starting_anew_lowers_the_recovery_point_first():
     assert read_offsets(broker.filesystem, path) == {ORDERS: 3}
 
 
-def test_a_deleted_log_is_not_truncated():
+def test_a_deleted_log_is_not_truncated() -> None:
     broker = Broker()
     broker.create()
     other = broker.create(TopicPartition("orders", 1))
@@ -99,11 +99,11 @@ def test_a_deleted_log_is_not_truncated():
     assert other.log_end_offset == 0
 
 
-def test_a_deleted_partition_goes_after_the_delay():
+def test_a_deleted_partition_goes_after_the_delay() -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"a")
-    part = log.read(0, 1000, 1)
+    part = read_slice(log, 0, 1000, 1)
     broker.logs.delete(ORDERS)
     assert broker.logs.get(ORDERS) is None
     assert values_of(part.read()) == [b"a"]
@@ -114,7 +114,7 @@ def test_a_deleted_partition_goes_after_the_delay():
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 
-def test_a_deleted_partition_refuses_appends():
+def test_a_deleted_partition_refuses_appends() -> None:
     broker = Broker()
     log = broker.create()
     append(log)
@@ -126,7 +126,7 @@ def test_a_deleted_partition_refuses_appends():
     assert broker.failures == []
 
 
-def test_a_start_removes_what_was_deleted_before():
+def test_a_start_removes_what_was_deleted_before() -> None:
     broker = Broker()
     broker.create()
     broker.logs.delete(ORDERS)
@@ -135,17 +135,17 @@ def test_a_start_removes_what_was_deleted_before():
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 
-def test_a_topic_made_anew_does_not_see_the_records_of_the_old_one():
+def test_a_topic_made_anew_does_not_see_the_records_of_the_old_one() -> None:
     broker = Broker()
     append(broker.create(topic_id=TOPIC_ID), b"old")
     assert broker.logs.get(ORDERS, OTHER_ID) is None
     log = broker.create(topic_id=OTHER_ID)
     assert log.log_end_offset == 0
     broker.restart()
-    assert broker.logs.get(ORDERS).topic_id == OTHER_ID
+    assert broker.log().topic_id == OTHER_ID
 
 
-def test_the_log_of_the_metadata_is_not_a_partition_here():
+def test_the_log_of_the_metadata_is_not_a_partition_here() -> None:
     broker = Broker()
     broker.filesystem.make_directory("/data/__cluster_metadata-0")
     broker.filesystem.make_directory("/data/lost+found")
@@ -153,7 +153,7 @@ def test_the_log_of_the_metadata_is_not_a_partition_here():
     assert list(broker.logs.logs()) == []
 
 
-def test_retention_removes_old_segments():
+def test_retention_removes_old_segments() -> None:
     broker = Broker()
     log = broker.create()
     for _ in range(10):
@@ -167,7 +167,7 @@ def test_retention_removes_old_segments():
     assert append(log, now_ms=broker.now_ms, timestamp=broker.now_ms).first_offset == 10
 
 
-def test_silent_producers_are_forgotten_without_retention():
+def test_silent_producers_are_forgotten_without_retention() -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"a", producer_id=7, producer_epoch=0, base_sequence=0)
@@ -179,7 +179,7 @@ def test_silent_producers_are_forgotten_without_retention():
     assert list(log.producers) == []
 
 
-def test_compaction_keeps_the_last_record_of_each_key():
+def test_compaction_keeps_the_last_record_of_each_key() -> None:
     broker = Broker()
     config = LogConfig(segment_bytes=300, cleanup_policy=("compact",))
     log = broker.logs.create(ORDERS, TOPIC_ID, config)
@@ -195,4 +195,4 @@ def test_compaction_keeps_the_last_record_of_each_key():
     assert len(values) < 10
     assert values[-2:] == [b"18", b"19"]
     broker.restart()
-    assert values_of(read_all(broker.logs.get(ORDERS))) == values
+    assert values_of(read_all(broker.log())) == values

@@ -9,7 +9,7 @@ from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.reading import index_of
 
-from .batches import append, read_all, values_of
+from .batches import append, batch_at, read_all, values_of
 from .brokers import CONFIG, ORDERS, OTHER_ID, TOPIC_ID, Broker
 
 
@@ -17,24 +17,24 @@ from .brokers import CONFIG, ORDERS, OTHER_ID, TOPIC_ID, Broker
     ("ending", "end_offset", "damaged"), [("kill", 10, [(4, 5)]), ("crash", 4, [])]
 )
 def test_only_a_machine_that_stopped_can_have_lost_what_is_before_the_last_write(
-    ending, end_offset, damaged
-):
+    ending: str, end_offset: int, damaged: list[tuple[int, int]]
+) -> None:
     broker = Broker()
     log = broker.create()
     for index in range(10):
         append(log, b"%d" % index * 20)
     log.flush()
     segment = log.segments[index_of(log.segments, 4)]
-    position = segment.find_offset(4).position + 70
+    position = batch_at(segment, 4).position + 70
     getattr(broker.filesystem, ending)()
     broker.filesystem.flip_bit(segment.path, position)
     broker.start()
-    log = broker.logs.get(ORDERS)
+    log = broker.log()
     assert [damage[3:5] for damage in log.damage] == damaged
     assert log.log_end_offset == end_offset
 
 
-def test_what_was_flushed_survives_a_crash():
+def test_what_was_flushed_survives_a_crash() -> None:
     for seed in range(30):
         broker = Broker(filesystem=FaultyFilesystem(seed))
         log = broker.create()
@@ -43,13 +43,13 @@ def test_what_was_flushed_survives_a_crash():
         log.flush()
         append(log, b"x")
         broker.crash()
-        log = broker.logs.get(ORDERS)
+        log = broker.log()
         expected = [b"%d" % index * 20 for index in range(10)] + [b"x"]
         assert log.log_end_offset >= 10
         assert values_of(read_all(log)) == expected[: log.log_end_offset]
 
 
-def test_what_was_flushed_survives_though_the_process_that_made_the_partition_was_killed():
+def test_what_was_flushed_survives_though_the_process_that_made_the_partition_was_killed() -> None:
     for seed in range(10):
         broker = Broker(filesystem=FaultyFilesystem(seed))
         broker.create()
@@ -62,7 +62,7 @@ def test_what_was_flushed_survives_though_the_process_that_made_the_partition_wa
         assert values_of(read_all(broker.logs.get(ORDERS) or broker.create())) == [b"a"]
 
 
-def test_a_truncation_inside_a_batch_lowers_the_recovery_point_to_where_the_log_ends():
+def test_a_truncation_inside_a_batch_lowers_the_recovery_point_to_where_the_log_ends() -> None:
     for seed in range(20):
         broker = Broker(filesystem=FaultyFilesystem(seed))
         log = broker.create()
@@ -76,10 +76,12 @@ def test_a_truncation_inside_a_batch_lowers_the_recovery_point_to_where_the_log_
         log.flush()
         append(log, b"e" * 50, b"f", b"g")
         broker.crash()
-        assert not broker.logs.get(ORDERS).damage
+        assert not broker.log().damage
 
 
-def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(caplog):
+def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     broker = Broker()
     append(broker.create(topic_id=TOPIC_ID), b"old")
     broker.logs.flush()
@@ -99,7 +101,9 @@ def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(caplo
 
 
 @pytest.mark.parametrize("failing", ["identity", "batches"])
-def test_what_a_failed_sync_left_in_the_cache_is_on_the_disk_after_the_next_flush(failing):
+def test_what_a_failed_sync_left_in_the_cache_is_on_the_disk_after_the_next_flush(
+    failing: str,
+) -> None:
     for seed in range(10):
         broker = Broker(filesystem=FaultyFilesystem(seed))
         log = broker.create()
@@ -111,15 +115,15 @@ def test_what_a_failed_sync_left_in_the_cache_is_on_the_disk_after_the_next_flus
             log.flush()
         broker.logs.stop()
         broker.start()
-        append(broker.logs.get(ORDERS), b"b")
+        append(broker.log(), b"b")
         broker.logs.flush()
         broker.crash()
-        log = broker.logs.get(ORDERS)
+        log = broker.log()
         assert log.topic_id == TOPIC_ID
         assert values_of(read_all(log)) == [b"a", b"b"]
 
 
-def test_a_corrupt_partition_is_not_served_but_the_others_are(nothing_is_passed_over):
+def test_a_corrupt_partition_is_not_served_but_the_others_are(nothing_is_passed_over: None) -> None:
     broker = Broker()
     log = broker.create()
     for _ in range(2):
@@ -133,15 +137,15 @@ def test_a_corrupt_partition_is_not_served_but_the_others_are(nothing_is_passed_
     with pytest.raises(ApiError, match="corrupt at position") as refusal:
         broker.create()
     assert refusal.value.code is ErrorCode.kafka_storage_error
-    assert values_of(read_all(broker.logs.get(TopicPartition("orders", 1)))) == [b"fine"]
+    assert values_of(read_all(broker.log(TopicPartition("orders", 1)))) == [b"fine"]
     assert list(broker.logs.corrupt) == [ORDERS]
     broker.logs.set_corrupt_aside(ORDERS)
     assert append(broker.create(), b"again").first_offset == 0
     broker.restart()
-    assert values_of(read_all(broker.logs.get(ORDERS))) == [b"again"]
+    assert values_of(read_all(broker.log())) == [b"again"]
 
 
-def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over):
+def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over: None) -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -156,8 +160,8 @@ def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over
 
 
 def test_a_corrupt_log_of_another_topic_is_set_aside_when_its_name_is_made_anew(
-    nothing_is_passed_over,
-):
+    nothing_is_passed_over: None,
+) -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -173,7 +177,7 @@ def test_a_corrupt_log_of_another_topic_is_set_aside_when_its_name_is_made_anew(
     assert broker.filesystem.exists(f"/data/{stray}/00000000000000000000.log")
 
 
-def test_a_corrupt_log_of_nobody_knows_whom_is_not_deleted(nothing_is_passed_over):
+def test_a_corrupt_log_of_nobody_knows_whom_is_not_deleted(nothing_is_passed_over: None) -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -187,7 +191,7 @@ def test_a_corrupt_log_of_nobody_knows_whom_is_not_deleted(nothing_is_passed_ove
     assert [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
 
 
-def test_a_corrupt_partition_leaves_the_epoch_open(nothing_is_passed_over):
+def test_a_corrupt_partition_leaves_the_epoch_open(nothing_is_passed_over: None) -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"x" * 40)
@@ -200,7 +204,7 @@ def test_a_corrupt_partition_leaves_the_epoch_open(nothing_is_passed_over):
     assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
-def test_a_partition_is_served_around_its_damage():
+def test_a_partition_is_served_around_its_damage() -> None:
     broker = Broker()
     log = broker.create()
     for value in (b"a", b"b", b"c"):
@@ -223,10 +227,10 @@ def test_a_partition_is_served_around_its_damage():
     assert append(log, b"d").first_offset == 3
     assert broker.logs.log_dirs.previous_broker_epoch == 7, "it has all but what is damaged"
     broker.restart()
-    assert broker.logs.get(ORDERS).log_end_offset == 4
+    assert broker.log().log_end_offset == 4
 
 
-def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open():
+def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open() -> None:
     """Others may count on it: the recovery point is behind what was synced."""
     broker = Broker()
     log = broker.create()
@@ -237,11 +241,11 @@ def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open():
     broker.logs.flush()
     broker.filesystem.flip_bit(log.segments[0].path, 160)
     broker.crash()
-    assert broker.logs.get(ORDERS).log_end_offset == 1
+    assert broker.log().log_end_offset == 1
     assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
-def test_a_segment_is_scrubbed_and_its_damage_told():
+def test_a_segment_is_scrubbed_and_its_damage_told() -> None:
     broker = Broker()
     log = broker.create()
     append(log, b"a" * 40)

@@ -1,6 +1,8 @@
 """Directories that are lost, full, in use or another node's, and the epoch of their broker."""
 
 import errno
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +20,7 @@ from .batches import NOW_MS, append
 from .brokers import ORDERS, Broker
 
 
-def test_a_cordoned_directory_gets_nothing_new_while_there_is_another():
+def test_a_cordoned_directory_gets_nothing_new_while_there_is_another() -> None:
     broker = Broker("/a", "/b")
     broker.create(TopicPartition("orders", 0))
     broker.logs.log_dirs.cordon(lambda path: path == "/a")
@@ -31,7 +33,7 @@ def test_a_cordoned_directory_gets_nothing_new_while_there_is_another():
     assert sum(len(info.logs) for info in broker.logs.directories()) == 5
 
 
-def test_partitions_are_spread_over_the_directories():
+def test_partitions_are_spread_over_the_directories() -> None:
     broker = Broker("/a", "/b")
     for index in range(6):
         broker.create(TopicPartition("orders", index))
@@ -40,12 +42,12 @@ def test_partitions_are_spread_over_the_directories():
     assert [len(info.logs) for info in broker.logs.directories()] == [3, 3]
 
 
-def _move_away(filesystem):
+def _move_away(filesystem: FaultyFilesystem) -> None:
     filesystem.rename("/data", "/moved")
     filesystem.make_directory("/data")
 
 
-def _replace(filesystem):
+def _replace(filesystem: FaultyFilesystem) -> None:
     _move_away(filesystem)
     filesystem.lock("/data/.lock.new")
     filesystem.rename("/data/.lock.new", "/data/.lock")
@@ -61,7 +63,9 @@ def _replace(filesystem):
         _replace,
     ],
 )
-def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(lose):
+def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(
+    lose: Callable[[FaultyFilesystem], None],
+) -> None:
     """Its files are open, and writes and syncs go on as if nothing was."""
     broker = Broker()
     log = broker.create()
@@ -75,7 +79,7 @@ def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(lose):
     assert broker.logs.log_dirs.is_offline
 
 
-def test_a_lost_directory_is_missed_though_nobody_writes():
+def test_a_lost_directory_is_missed_though_nobody_writes() -> None:
     broker = Broker()
     broker.create()
     broker.logs.log_dirs.check()
@@ -85,7 +89,7 @@ def test_a_lost_directory_is_missed_though_nobody_writes():
     assert len(broker.failures) == 1
 
 
-def test_a_failed_directory_goes_offline_and_the_other_goes_on():
+def test_a_failed_directory_goes_offline_and_the_other_goes_on() -> None:
     broker = Broker("/a", "/b")
     first = broker.create(TopicPartition("orders", 0))
     second = broker.create(TopicPartition("orders", 1))
@@ -118,7 +122,7 @@ def test_a_failed_directory_goes_offline_and_the_other_goes_on():
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOSPC])
-def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
+def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number: int) -> None:
     log_directory = LogDirectory("/data", FaultyFilesystem())
     refusal = log_directory.on_error(OSError(number, "short"))
     assert isinstance(refusal, ApiError)
@@ -126,17 +130,18 @@ def test_what_is_short_for_a_while_does_not_take_the_directory_offline(number):
     assert log_directory.failure is None
 
 
-def test_a_directory_in_use_is_refused(tmp_path):
-    broker = Broker(str(tmp_path), filesystem=LocalFilesystem())
+def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    holder = LogManager([str(tmp_path)], LocalFilesystem(), lambda: NOW_MS)
+    holder.start(1)
     other = LogManager([str(tmp_path)], LocalFilesystem(), lambda: NOW_MS)
     with pytest.raises(WrongDirectory, match="in use by another process"):
         other.start(1)
-    broker.logs.stop()
+    holder.stop()
     other.start(1)
     other.stop()
 
 
-def test_the_directory_of_another_node_is_refused():
+def test_the_directory_of_another_node_is_refused() -> None:
     broker = Broker()
     broker.logs.stop()
     broker.node_id = 2
@@ -144,21 +149,21 @@ def test_the_directory_of_another_node_is_refused():
         broker.start()
 
 
-def test_the_directory_of_another_cluster_is_refused():
+def test_the_directory_of_another_cluster_is_refused() -> None:
     broker = Broker()
     broker.logs.stop()
     with pytest.raises(WrongDirectory, match="belongs to cluster"):
         broker.start("another")
 
 
-def test_the_cluster_id_is_found_again():
+def test_the_cluster_id_is_found_again() -> None:
     broker = Broker()
     cluster_id = broker.logs.log_dirs.cluster_id
     broker.restart()
     assert broker.logs.log_dirs.cluster_id == cluster_id != ""
 
 
-def test_a_full_disk_stops_no_directory():
+def test_a_full_disk_stops_no_directory() -> None:
     broker = Broker()
     log = broker.create()
     append(log)
@@ -173,7 +178,7 @@ def test_a_full_disk_stops_no_directory():
     assert read_clean_shutdown(broker.filesystem, "/data") is not None
 
 
-def test_a_clean_stop_hands_the_broker_epoch_on():
+def test_a_clean_stop_hands_the_broker_epoch_on() -> None:
     broker = Broker("/a", "/b")
     assert broker.logs.log_dirs.previous_broker_epoch == -1
     broker.logs.log_dirs.broker_epoch = 7
@@ -183,7 +188,7 @@ def test_a_clean_stop_hands_the_broker_epoch_on():
     assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
-def test_an_epoch_that_was_written_survives_a_crash():
+def test_an_epoch_that_was_written_survives_a_crash() -> None:
     broker = Broker()
     broker.logs.log_dirs.broker_epoch = 7
     broker.logs.log_dirs.write_broker_epoch()
@@ -191,7 +196,7 @@ def test_an_epoch_that_was_written_survives_a_crash():
     assert broker.logs.log_dirs.previous_broker_epoch == 7
 
 
-def test_a_directory_that_does_not_know_the_epoch_leaves_it_open():
+def test_a_directory_that_does_not_know_the_epoch_leaves_it_open() -> None:
     broker = Broker("/a")
     broker.logs.log_dirs.broker_epoch = 7
     broker.logs.stop()
@@ -200,20 +205,20 @@ def test_a_directory_that_does_not_know_the_epoch_leaves_it_open():
     assert broker.logs.log_dirs.previous_broker_epoch == -1
 
 
-def test_a_directory_that_fails_leaves_the_epoch_open():
+def test_a_directory_that_fails_leaves_the_epoch_open() -> None:
     broker = Broker("/a", "/b")
     broker.logs.log_dirs.broker_epoch = 7
     broker.restart()
     broker.create()
     broker.filesystem.fail_next_sync()
-    append(broker.logs.get(ORDERS))
+    append(broker.log())
     with pytest.raises(StorageError):
-        broker.logs.get(ORDERS).flush()
+        broker.log().flush()
     assert broker.logs.log_dirs.previous_broker_epoch == -1
     assert not broker.logs.log_dirs.is_offline
 
 
-def test_a_full_disk_is_logged_once(caplog):
+def test_a_full_disk_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     broker = Broker()
     append(broker.create(ORDERS), b"one", timestamp=NOW_MS)
     broker.filesystem.disk_full(0)

@@ -1,37 +1,41 @@
 import threading
 
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.filesystem import File, Filesystem
 from ottla.storage.open_files import OpenFiles
 
 
 class Holder:
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.open_file = None
+        self.open_file: File | None = None
         self.recently_used = False
         self.unsynced = False
-        self.writer_lock = None
+        self.writer_lock: threading.Lock | None = None
 
-    def open_own_file(self, filesystem):
+    def open_own_file(self, filesystem: Filesystem) -> File:
         return filesystem.open(self.path, create=True)
 
+    def is_open(self) -> bool:
+        return self.open_file is not None
 
-def holders(count):
+
+def holders(count: int) -> list[Holder]:
     return [Holder(f"/{index}") for index in range(count)]
 
 
-def open_names(all_holders):
-    return [holder.path for holder in all_holders if holder.open_file is not None]
+def open_names(all_holders: list[Holder]) -> list[str]:
+    return [holder.path for holder in all_holders if holder.is_open()]
 
 
-def test_a_file_is_opened_once():
+def test_a_file_is_opened_once() -> None:
     (holder,) = holders(1)
     files = OpenFiles(FaultyFilesystem(), 2)
     assert files.open(holder) is files.open(holder)
     assert len(files) == 1
 
 
-def test_the_count_is_bounded():
+def test_the_count_is_bounded() -> None:
     many = holders(10)
     files = OpenFiles(FaultyFilesystem(), 3)
     for holder in many:
@@ -39,7 +43,7 @@ def test_the_count_is_bounded():
     assert len(files) == len(open_names(many)) == 3
 
 
-def test_what_is_in_use_stays_open():
+def test_what_is_in_use_stays_open() -> None:
     busy, *others = holders(10)
     files = OpenFiles(FaultyFilesystem(), 3)
     files.open(busy)
@@ -47,17 +51,17 @@ def test_what_is_in_use_stays_open():
         files.open(holder)
         holder.recently_used = False
         busy.recently_used = True
-    assert busy.open_file is not None
+    assert busy.is_open()
 
 
-def test_what_is_not_synced_is_dropped_last():
+def test_what_is_not_synced_is_dropped_last() -> None:
     dirty, *others = holders(10)
     files = OpenFiles(FaultyFilesystem(), 3)
     files.open(dirty)
     dirty.unsynced = True
     for holder in others:
         files.open(holder)
-    assert dirty.open_file is not None
+    assert dirty.is_open()
     for holder in others:
         holder.unsynced = True
     more = Holder("/more")
@@ -66,17 +70,17 @@ def test_what_is_not_synced_is_dropped_last():
     assert len(files) == 3
 
 
-def test_a_dropped_file_stays_readable_for_those_who_hold_it():
+def test_a_dropped_file_stays_readable_for_those_who_hold_it() -> None:
     first, second = holders(2)
     files = OpenFiles(FaultyFilesystem(), 1)
     file = files.open(first)
     file.append(b"data")
     files.open(second)
-    assert first.open_file is None
+    assert not first.is_open()
     assert file.read(0, 4) == b"data"
 
 
-def test_a_released_file_is_opened_anew():
+def test_a_released_file_is_opened_anew() -> None:
     (holder,) = holders(1)
     files = OpenFiles(FaultyFilesystem(), 2)
     files.open(holder)
@@ -86,7 +90,7 @@ def test_a_released_file_is_opened_anew():
     assert files.open(holder) is holder.open_file
 
 
-def test_a_file_is_not_dropped_while_it_is_written():
+def test_a_file_is_not_dropped_while_it_is_written() -> None:
     written, other, *others = holders(10)
     files = OpenFiles(FaultyFilesystem(), 2)
     lock = threading.Lock()
@@ -95,14 +99,14 @@ def test_a_file_is_not_dropped_while_it_is_written():
     with lock:
         for holder in (other, *others):
             files.open(holder)
-        assert written.open_file is not None
+        assert written.is_open()
         assert len(files) == 2
     for holder in (other, *others):
         files.open(holder)
-    assert written.open_file is None
+    assert not written.is_open()
 
 
-def test_the_bound_is_passed_rather_than_a_writer_disturbed():
+def test_the_bound_is_passed_rather_than_a_writer_disturbed() -> None:
     lock = threading.Lock()
     files = OpenFiles(FaultyFilesystem(), 2)
     busy = holders(4)

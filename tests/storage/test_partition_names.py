@@ -25,12 +25,12 @@ from ottla.storage.partition_names import (
         (".lock", None),
     ],
 )
-def test_partitions_are_known_by_their_names(name, partition):
+def test_partitions_are_known_by_their_names(name: str, partition: TopicPartition | None) -> None:
     assert parse_partition(name) == partition
 
 
 @pytest.mark.parametrize("topic", ["orders", "x" * 249])
-def test_names_for_deletion(topic):
+def test_names_for_deletion(topic: str) -> None:
     name = name_for_deletion(TopicPartition(topic, 1), uuid4())
     assert len(name) <= 255
     assert is_deleted(name)
@@ -38,7 +38,7 @@ def test_names_for_deletion(topic):
     assert not is_deleted("orders-delete")
 
 
-def test_what_is_set_aside_is_neither_a_partition_nor_deleted():
+def test_what_is_set_aside_is_neither_a_partition_nor_deleted() -> None:
     name = name_for_stray(TopicPartition("x" * 249, 1), uuid4())
     assert len(name) <= 255
     assert is_stray(name)

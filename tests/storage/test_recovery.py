@@ -4,18 +4,29 @@ from ottla.records.decoder import ControlType
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog, StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 
-from .batches import DIRECTORY, append, append_marker, open_log, read_all, values_of
+from .batches import (
+    DIRECTORY,
+    append,
+    append_marker,
+    batch_at,
+    offset_of,
+    open_log,
+    read_all,
+    read_slice,
+    values_of,
+)
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 
 @pytest.fixture
-def disk():
+def disk() -> FaultyFilesystem:
     return FaultyFilesystem()
 
 
-def filled_log(disk, count=12):
+def filled_log(disk: FaultyFilesystem, count: int = 12) -> PartitionLog:
     log = open_log(disk, CONFIG)
     for index in range(count):
         append(log, b"%02d" % index * 20, timestamp=1_700_000_000_000 + index, leader_epoch=index)
@@ -23,7 +34,7 @@ def filled_log(disk, count=12):
     return log
 
 
-def damage_tail(disk, log, data):
+def damage_tail(disk: FaultyFilesystem, log: PartitionLog, data: bytes) -> None:
     file = disk.open(log.segments[-1].path)
     file.append(data)
     file.sync()
@@ -32,7 +43,7 @@ def damage_tail(disk, log, data):
 @pytest.mark.parametrize(
     "tail", [b"\0" * 10, b"\0" * 200, b"\xff" * 30, b"\x01\x02" * 100], ids=len
 )
-def test_a_torn_tail_is_cut_off(disk, tail):
+def test_a_torn_tail_is_cut_off(disk: FaultyFilesystem, tail: bytes) -> None:
     log = filled_log(disk)
     expected = read_all(log)
     damage_tail(disk, log, tail)
@@ -42,7 +53,7 @@ def test_a_torn_tail_is_cut_off(disk, tail):
     assert append(log).first_offset == 12
 
 
-def test_half_a_batch_is_cut_off(disk):
+def test_half_a_batch_is_cut_off(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     data = read_all(log)
     damage_tail(disk, log, read_all(log, 11)[:-5])
@@ -50,7 +61,7 @@ def test_half_a_batch_is_cut_off(disk):
     assert read_all(log) == data
 
 
-def test_damage_past_the_recovery_point_drops_what_follows(disk):
+def test_damage_past_the_recovery_point_drops_what_follows(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     second = log.segments[1]
     disk.flip_bit(second.path, 80)
@@ -63,10 +74,10 @@ def test_damage_past_the_recovery_point_drops_what_follows(disk):
     assert append(log, leader_epoch=20).first_offset == second.base_offset
 
 
-def test_a_segment_behind_one_that_lost_its_end_is_dropped(disk):
+def test_a_segment_behind_one_that_lost_its_end_is_dropped(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     first, second = log.segments[:2]
-    lost = first.find_offset(second.base_offset - 1)
+    lost = batch_at(first, second.base_offset - 1)
     disk.open(first.path).truncate(lost.position)
     log = open_log(disk, CONFIG)
     assert log.log_end_offset == lost.base_offset
@@ -74,11 +85,13 @@ def test_a_segment_behind_one_that_lost_its_end_is_dropped(disk):
 
 
 @pytest.mark.parametrize("position", [7, 11, 16, 80])
-def test_damage_past_the_recovery_point_costs_one_batch_if_no_write_was_lost(disk, position):
+def test_damage_past_the_recovery_point_costs_one_batch_if_no_write_was_lost(
+    disk: FaultyFilesystem, position: int
+) -> None:
     log = filled_log(disk)
     second = log.segments[1]
     damaged = second.base_offset + 1
-    disk.flip_bit(second.path, second.find_offset(damaged).position + position, 3)
+    disk.flip_bit(second.path, batch_at(second, damaged).position + position, 3)
     damage_tail(disk, log, b"\0" * 30)
     log = open_log(disk, CONFIG, pass_over_damage=True, writes_survived=True)
     (found,) = log.damage
@@ -91,7 +104,9 @@ def test_damage_past_the_recovery_point_costs_one_batch_if_no_write_was_lost(dis
     assert append(log, leader_epoch=20).first_offset == 12
 
 
-def test_the_leader_epochs_of_all_segments_are_made_anew_if_their_checkpoint_is_damaged(disk):
+def test_the_leader_epochs_of_all_segments_are_made_anew_if_their_checkpoint_is_damaged(
+    disk: FaultyFilesystem,
+) -> None:
     log = filled_log(disk)
     entries = log.leader_epochs.entries
     log.close()
@@ -100,7 +115,7 @@ def test_the_leader_epochs_of_all_segments_are_made_anew_if_their_checkpoint_is_
     assert log.leader_epochs.entries == entries
 
 
-def test_damage_before_the_recovery_point_is_reported(disk):
+def test_damage_before_the_recovery_point_is_reported(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     last = log.segments[-1]
     disk.flip_bit(last.path, 80)
@@ -111,7 +126,7 @@ def test_damage_before_the_recovery_point_is_reported(disk):
     assert report.value.position == 0
 
 
-def test_segments_before_the_recovery_point_are_not_read(disk):
+def test_segments_before_the_recovery_point_are_not_read(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     path = log.segments[0].path
     recovery_point = log.segments[-1].base_offset
@@ -119,7 +134,9 @@ def test_segments_before_the_recovery_point_are_not_read(disk):
     assert open_log(disk, CONFIG, recovery_point=recovery_point).log_end_offset == 12
 
 
-def test_what_was_recovered_after_a_failed_sync_survives_a_power_loss(disk):
+def test_what_was_recovered_after_a_failed_sync_survives_a_power_loss(
+    disk: FaultyFilesystem,
+) -> None:
     """The process ends and the machine runs on: the cache has what the disk does not have."""
     log = filled_log(disk, count=1)
     append(log, b"never acknowledged")
@@ -134,7 +151,7 @@ def test_what_was_recovered_after_a_failed_sync_survives_a_power_loss(disk):
     assert read_all(open_log(disk, CONFIG, recovery_point=1)) == expected
 
 
-def test_after_a_clean_shutdown_only_the_end_is_read(disk):
+def test_after_a_clean_shutdown_only_the_end_is_read(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     log.close()
     for segment in log.segments[:-1]:
@@ -146,7 +163,9 @@ def test_after_a_clean_shutdown_only_the_end_is_read(disk):
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean_shutdown", [True, False])
-def test_indexes_that_are_gone_are_no_loss(disk, suffix, clean_shutdown):
+def test_indexes_that_are_gone_are_no_loss(
+    disk: FaultyFilesystem, suffix: str, clean_shutdown: bool
+) -> None:
     log = filled_log(disk)
     log.close()
     expected = read_all(open_log(disk, CONFIG, clean_shutdown=True))
@@ -158,7 +177,7 @@ def test_indexes_that_are_gone_are_no_loss(disk, suffix, clean_shutdown):
     assert log.log_end_offset == 12
 
 
-def test_indexes_of_synced_segments_are_made_anew(disk):
+def test_indexes_of_synced_segments_are_made_anew(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     log.close()
     sizes = {name: disk.size(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY)}
@@ -169,14 +188,14 @@ def test_indexes_of_synced_segments_are_made_anew(disk):
     assert {name: disk.size(f"{DIRECTORY}/{name}") for name in disk.list(DIRECTORY)} == sizes
 
 
-def test_leader_epochs_are_found_in_the_batches(disk):
+def test_leader_epochs_are_found_in_the_batches(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     epochs = log.leader_epochs.entries
     assert not disk.exists(f"{DIRECTORY}/leader-epoch-checkpoint")
     assert open_log(disk, CONFIG).leader_epochs.entries == epochs
 
 
-def test_producers_are_found_in_the_batches(disk):
+def test_producers_are_found_in_the_batches(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     for index in range(12):
         append(log, b"x" * 50, producer_id=5, producer_epoch=1, base_sequence=index, timestamp=-1)
@@ -187,7 +206,7 @@ def test_producers_are_found_in_the_batches(disk):
     assert append(log, producer_id=5, producer_epoch=1, base_sequence=12).duplicate is False
 
 
-def test_aborted_transactions_are_found_in_the_batches(disk):
+def test_aborted_transactions_are_found_in_the_batches(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     options = {"producer_id": 5, "producer_epoch": 1, "transactional": True}
     append(log, b"a" * 200, base_sequence=0, **options)
@@ -202,7 +221,7 @@ def test_aborted_transactions_are_found_in_the_batches(disk):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(seed):
+def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(seed: int) -> None:
     disk = FaultyFilesystem(seed)
     log = open_log(disk, CONFIG)
     log.flush()
@@ -215,7 +234,9 @@ def test_a_power_loss_after_an_orderly_stop_leaves_aborted_transactions_known(se
     assert log.aborted_transactions(0, 10) == aborted
 
 
-def test_aborted_transactions_that_were_indexed_anew_survive_a_power_loss(disk):
+def test_aborted_transactions_that_were_indexed_anew_survive_a_power_loss(
+    disk: FaultyFilesystem,
+) -> None:
     log = open_log(disk, CONFIG)
     append(log, producer_id=5, producer_epoch=1, base_sequence=0, transactional=True)
     append_marker(log, ControlType.ABORT, 5, 1)
@@ -232,7 +253,9 @@ def test_aborted_transactions_that_were_indexed_anew_survive_a_power_loss(disk):
 
 
 @pytest.mark.parametrize("clean_shutdown", [True, False])
-def test_a_segment_that_was_emptied_is_not_indexed_as_before(disk, clean_shutdown):
+def test_a_segment_that_was_emptied_is_not_indexed_as_before(
+    disk: FaultyFilesystem, clean_shutdown: bool
+) -> None:
     log = filled_log(disk)
     log.close()
     index_path = f"{DIRECTORY}/{log.segments[-1].base_offset:020d}.index"
@@ -249,10 +272,10 @@ def test_a_segment_that_was_emptied_is_not_indexed_as_before(disk, clean_shutdow
             base_offset + index
         )
     for offset in range(base_offset, 12):
-        assert log.read(offset, 1, 12).first_offset == offset
+        assert read_slice(log, offset, 1, 12).first_offset == offset
 
 
-def test_a_log_start_past_the_end_begins_an_empty_log(disk):
+def test_a_log_start_past_the_end_begins_an_empty_log(disk: FaultyFilesystem) -> None:
     filled_log(disk)
     log = open_log(disk, CONFIG, log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)
@@ -262,7 +285,7 @@ def test_a_log_start_past_the_end_begins_an_empty_log(disk):
     assert values_of(read_all(log)) == [b"a"]
 
 
-def test_leftovers_are_removed(disk):
+def test_leftovers_are_removed(disk: FaultyFilesystem) -> None:
     log = filled_log(disk)
     log.close()
     before = disk.list(DIRECTORY)
@@ -274,7 +297,9 @@ def test_leftovers_are_removed(disk):
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", ["deleted", "truncated", "empty", "garbage"])
-def test_a_damaged_index_hides_nothing_after_a_clean_shutdown(disk, suffix, damage):
+def test_a_damaged_index_hides_nothing_after_a_clean_shutdown(
+    disk: FaultyFilesystem, suffix: str, damage: str
+) -> None:
     log = filled_log(disk)
     data = read_all(log)
     log.close()
@@ -291,13 +316,14 @@ def test_a_damaged_index_hides_nothing_after_a_clean_shutdown(disk, suffix, dama
     assert read_all(log) == data
     for offset in range(12):
         found = log.offset_for_timestamp(1_700_000_000_000 + offset)
-        assert (found.offset, log.read(offset, 1, 12).first_offset) == (offset, offset)
-    assert log.offset_of_max_timestamp().offset == 11
+        assert offset_of(found) == offset
+        assert read_slice(log, offset, 1, 12).first_offset == offset
+    assert offset_of(log.offset_of_max_timestamp()) == 11
     assert append(log, leader_epoch=20).first_offset == 12
     log.close()
 
 
-def test_orderly_stops_leave_one_producer_snapshot(disk):
+def test_orderly_stops_leave_one_producer_snapshot(disk: FaultyFilesystem) -> None:
     for _ in range(4):
         log = open_log(disk, clean_shutdown=True)
         append(log, b"value")

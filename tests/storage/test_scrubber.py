@@ -61,7 +61,7 @@ def kit() -> Kit:
     return kit
 
 
-def test_an_intact_log_has_no_damage(kit):
+def test_an_intact_log_has_no_damage(kit: Kit) -> None:
     kit.step()
     assert kit.log.damage == []
     assert kit.heard == []
@@ -69,7 +69,7 @@ def test_an_intact_log_has_no_damage(kit):
     assert kit.scrubber.bytes_count == closed
 
 
-def test_damage_is_told_once_and_not_served(kit, caplog):
+def test_damage_is_told_once_and_not_served(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     kit.flip(1, 150)
     kit.step()
     (damage,) = kit.log.damage
@@ -90,7 +90,7 @@ def test_damage_is_told_once_and_not_served(kit, caplog):
     assert len(kit.heard) == 1
 
 
-def test_truncating_at_the_damage_removes_it(kit):
+def test_truncating_at_the_damage_removes_it(kit: Kit) -> None:
     kit.flip(1, 150)
     kit.step()
     (damage,) = kit.log.damage
@@ -103,7 +103,9 @@ def test_truncating_at_the_damage_removes_it(kit):
 
 @pytest.mark.parametrize("bit", range(6))
 @pytest.mark.parametrize("entry", range(4))
-def test_truncating_at_the_damage_removes_it_though_the_index_is_wrong(kit, entry, bit):
+def test_truncating_at_the_damage_removes_it_though_the_index_is_wrong(
+    kit: Kit, entry: int, bit: int
+) -> None:
     kit.log.close()
     kit.flip(1, 350)
     kit.flip(1, 8 * entry + 7, ".index", bit)  # The last byte of a position.
@@ -118,7 +120,7 @@ def test_truncating_at_the_damage_removes_it_though_the_index_is_wrong(kit, entr
     assert values_of(read_all(kit.log))[-1] == b"anew"
 
 
-def test_work_is_split_into_steps(kit):
+def test_work_is_split_into_steps(kit: Kit) -> None:
     kit.flip(2, 150)
     for _ in range(1000):
         if kit.log.damage:
@@ -129,7 +131,7 @@ def test_work_is_split_into_steps(kit):
     assert kit.log.damage
 
 
-def test_a_restart_goes_on_where_the_last_process_was(kit):
+def test_a_restart_goes_on_where_the_last_process_was(kit: Kit) -> None:
     kit.step(2500)
     kit.scrubber.save([kit.log])
     done = kit.scrubber.bytes_count
@@ -139,7 +141,7 @@ def test_a_restart_goes_on_where_the_last_process_was(kit):
     assert closed - done <= kit.scrubber.bytes_count < closed
 
 
-def test_no_second_pass_before_its_time(kit):
+def test_no_second_pass_before_its_time(kit: Kit) -> None:
     kit.step()
     done = kit.scrubber.bytes_count
     kit.scrubber.save([kit.log])
@@ -152,7 +154,7 @@ def test_no_second_pass_before_its_time(kit):
     assert kit.scrubber.bytes_count == done
 
 
-def test_what_was_damaged_is_examined_first_after_a_restart(kit):
+def test_what_was_damaged_is_examined_first_after_a_restart(kit: Kit) -> None:
     kit.flip(1, 150)
     kit.step()
     kit.scrubber.save([kit.log])
@@ -163,14 +165,14 @@ def test_what_was_damaged_is_examined_first_after_a_restart(kit):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"next": 1}', b'{"next":[1,2],"x":0}'])
-def test_a_state_that_is_not_understood_means_from_the_beginning(kit, content):
+def test_a_state_that_is_not_understood_means_from_the_beginning(kit: Kit, content: bytes) -> None:
     kit.filesystem.write_atomically(f"{kit.log.log_directory.path}/{STATE_FILE}", content)
     kit.scrubber = kit.new_scrubber()
     kit.step()
     assert kit.scrubber.bytes_count
 
 
-def test_a_truncation_meanwhile_is_no_damage(kit):
+def test_a_truncation_meanwhile_is_no_damage(kit: Kit) -> None:
     kit.step(150)
     kit.log.truncate_to(3)
     kit.step()
@@ -181,7 +183,9 @@ def test_a_truncation_meanwhile_is_no_damage(kit):
     ("suffix", "position"),
     [(".index", 3), (".index", 7), (".timeindex", 6), (".timeindex", 11), (".timeindex", 0)],
 )
-def test_a_wrong_index_is_made_anew_and_misleads_nobody(kit, suffix, position):
+def test_a_wrong_index_is_made_anew_and_misleads_nobody(
+    kit: Kit, suffix: str, position: int
+) -> None:
     kit.log.close()
     kit.flip(1, position, suffix)
     kit.reopen()
@@ -208,7 +212,7 @@ def test_a_wrong_index_is_made_anew_and_misleads_nobody(kit, suffix, position):
         assert len(segment.offset_index.pairs()) > 2
 
 
-def test_retention_does_not_believe_a_wrong_time_index(kit):
+def test_retention_does_not_believe_a_wrong_time_index(kit: Kit) -> None:
     kit.log.close()
     last = kit.filesystem.size(kit.log.segments[1].stem + ".timeindex") - 12
     kit.flip(1, last + 2, ".timeindex", bit=0)
@@ -217,7 +221,7 @@ def test_retention_does_not_believe_a_wrong_time_index(kit):
 
 
 @pytest.mark.parametrize("position", [1, 9, 17, 25, 33])
-def test_a_wrong_list_of_aborted_transactions_is_made_anew(position):
+def test_a_wrong_list_of_aborted_transactions_is_made_anew(position: int) -> None:
     kit = Kit()
     for index in range(12):
         append(

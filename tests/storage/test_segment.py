@@ -1,25 +1,29 @@
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from ottla.storage import segment as segments
+from ottla.storage.batch_walk import Batch, walk
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.segment import Segment
 
-from .batches import DIRECTORY, NOW_MS, append, open_log
+from .batches import DIRECTORY, NOW_MS, append, batch_at, open_log
 
 CONFIG = LogConfig(index_interval_bytes=100)
 
 
-def filled_segment(disk=None):
+def filled_segment(disk: FaultyFilesystem | None = None) -> Segment:
     log = open_log(disk, CONFIG)
     for index in range(10):
         append(log, b"a", b"b", timestamp=NOW_MS + index % 7)
     return log.segments[0]
 
 
-def test_nothing_is_written_before_there_is_something():
+def test_nothing_is_written_before_there_is_something() -> None:
     disk = FaultyFilesystem()
     disk.make_directory(DIRECTORY)
     segment = Segment(LogDirectory("/data", disk), DIRECTORY, 0)
@@ -28,17 +32,17 @@ def test_nothing_is_written_before_there_is_something():
     assert disk.list(DIRECTORY) == []
 
 
-def test_offsets_are_found():
+def test_offsets_are_found() -> None:
     segment = filled_segment()
     for offset in range(20):
-        batch = segment.find_offset(offset)
+        batch = batch_at(segment, offset)
         assert batch.base_offset <= offset <= batch.last_offset
     assert segment.find_offset(20) is None
 
 
-def test_a_boundary_is_the_end_of_a_batch():
+def test_a_boundary_is_the_end_of_a_batch() -> None:
     segment = filled_segment()
-    ends = [segment.find_offset(offset).end for offset in range(0, 20, 2)]
+    ends = [batch_at(segment, offset).end for offset in range(0, 20, 2)]
     for start in [0, *ends[:-1]]:
         for stop in range(start, segment.size + 10, 7):
             position, offset = segment.boundary_by(start, stop)
@@ -48,14 +52,15 @@ def test_a_boundary_is_the_end_of_a_batch():
             assert offset == 2 * ends.index(expected) + 2
 
 
-def test_a_boundary_does_not_take_in_what_is_appended_meanwhile(monkeypatch):
+def test_a_boundary_does_not_take_in_what_is_appended_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     log = open_log(None, CONFIG)
     append(log, b"a", b"b")
     segment = log.segments[0]
     size = segment.size
-    walk = segments.walk
 
-    def overtaken_walk(*arguments, **options):
+    def overtaken_walk(*arguments: Any, **options: Any) -> Iterator[Batch]:
         yield from walk(*arguments, **options)
         append(log, b"c")
 
@@ -64,11 +69,11 @@ def test_a_boundary_does_not_take_in_what_is_appended_meanwhile(monkeypatch):
     assert segment.size > size
 
 
-def test_the_largest_timestamp_is_that_of_the_first_batch_which_has_it():
+def test_the_largest_timestamp_is_that_of_the_first_batch_which_has_it() -> None:
     assert filled_segment().largest == (NOW_MS + 6, 13)
 
 
-def test_an_unloaded_segment_knows_the_same():
+def test_an_unloaded_segment_knows_the_same() -> None:
     disk = FaultyFilesystem()
     segment = filled_segment(disk)
     segment.seal()
@@ -79,7 +84,7 @@ def test_an_unloaded_segment_knows_the_same():
     assert other.load_tail() == 20
 
 
-def test_a_file_that_became_shorter_is_reported():
+def test_a_file_that_became_shorter_is_reported() -> None:
     disk = FaultyFilesystem()
     segment = filled_segment(disk)
     segment.unload()
@@ -88,7 +93,7 @@ def test_a_file_that_became_shorter_is_reported():
         segment.file()
 
 
-def test_bytes_behind_the_end_are_cut_off():
+def test_bytes_behind_the_end_are_cut_off() -> None:
     disk = FaultyFilesystem()
     segment = filled_segment(disk)
     segment.unload()
@@ -96,7 +101,7 @@ def test_bytes_behind_the_end_are_cut_off():
     assert segment.file().size == segment.size
 
 
-def test_deleted_segments_leave_no_file_of_that_name():
+def test_deleted_segments_leave_no_file_of_that_name() -> None:
     disk = FaultyFilesystem()
     segment = filled_segment(disk)
     segment.seal()

@@ -4,6 +4,7 @@ import pytest
 
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.log import PartitionLog
 from ottla.storage.offset_index import OffsetIndex
 from ottla.storage.time_index import TimeIndex
 
@@ -14,16 +15,16 @@ STEM = f"{DIRECTORY}/{0:020d}"
 
 
 @pytest.fixture
-def disk():
+def disk() -> FaultyFilesystem:
     return FaultyFilesystem()
 
 
-def fill(log, count):
+def fill(log: PartitionLog, count: int) -> None:
     for index in range(log.log_end_offset, log.log_end_offset + count):
         append(log, b"%02d" % index * 20, timestamp=1_700_000_000_000 + index)
 
 
-def shown(disk):
+def shown(disk: FaultyFilesystem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """What the files of the first segment's indexes have."""
     return (
         OffsetIndex(f"{STEM}.index", 0, disk).pairs(),
@@ -31,13 +32,15 @@ def shown(disk):
     )
 
 
-def kept(log, segment_index=0):
+def kept(
+    log: PartitionLog, segment_index: int = 0
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """What the log knows."""
     segment = log.segments[segment_index]
     return segment.offset_index.pairs(), segment.time_index.pairs()
 
 
-def test_they_are_there_before_there_is_an_entry(disk):
+def test_they_are_there_before_there_is_an_entry(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     log.write_indexes()
     assert not disk.exists(f"{STEM}.index")  # Nor is there a segment yet.
@@ -46,7 +49,7 @@ def test_they_are_there_before_there_is_an_entry(disk):
     assert disk.read_bytes(f"{STEM}.index") == disk.read_bytes(f"{STEM}.timeindex") == b""
 
 
-def test_they_grow_with_the_segment(disk):
+def test_they_grow_with_the_segment(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     fill(log, 4)
     log.write_indexes()
@@ -59,7 +62,7 @@ def test_they_grow_with_the_segment(disk):
     assert shown(disk) == kept(log) != first
 
 
-def test_what_is_truncated_is_not_shown(disk):
+def test_what_is_truncated_is_not_shown(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     fill(log, 8)
     log.write_indexes()
@@ -70,7 +73,7 @@ def test_what_is_truncated_is_not_shown(disk):
     assert shown(disk) == kept(log)
 
 
-def test_after_a_crash_they_are_made_from_the_batches(disk):
+def test_after_a_crash_they_are_made_from_the_batches(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     fill(log, 8)
     log.write_indexes()
@@ -85,7 +88,7 @@ def test_after_a_crash_they_are_made_from_the_batches(disk):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_those_of_a_segment_that_was_rolled_survive_a_power_loss(seed):
+def test_those_of_a_segment_that_was_rolled_survive_a_power_loss(seed: int) -> None:
     disk = FaultyFilesystem(seed)
     log = open_log(disk, CONFIG)
     fill(log, 8)
@@ -100,7 +103,7 @@ def test_those_of_a_segment_that_was_rolled_survive_a_power_loss(seed):
     assert read_all(again) == content
 
 
-def test_a_full_disk_does_not_stop_the_log(disk):
+def test_a_full_disk_does_not_stop_the_log(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     fill(log, 4)
     disk.disk_full()

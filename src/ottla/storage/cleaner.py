@@ -1,15 +1,15 @@
 """Compaction: keeps the last record of each key.
 
-A round on one log has three steps. The keys of the dirty part are mapped to their last offsets,
-as many as fit into memory. The segments up to there are written anew without the records that the
-map outdates, small neighbours into one. Each new segment is swapped in for those it was made from.
+A round on one log has three steps. The keys of the dirty part are mapped to their last offsets, as
+many as fit into memory. The segments up to there are rewritten without the outdated records, small
+neighbours merged into one. Each new segment is swapped in for the ones it was made from.
 
-Offsets, order and timestamps of the records that stay do not change, so readers notice nothing.
+The offsets, order and timestamps of the remaining records do not change, so readers notice nothing.
 
-The work runs in a thread of its own beside everything else. It only reads the segments before the
-active one, writes to files that nobody else knows, and changes the log in one call,
-`replace_segments`, which the log refuses if those segments were truncated or deleted meanwhile. A
-crash at any moment leaves either the old segments or the new one (see `segment_swap`).
+The work runs in its own thread. It reads only the segments before the active one, writes to files
+that nobody else knows, and changes the log in one call, `replace_segments`, which the log refuses
+if those segments were truncated or deleted meanwhile. A crash at any moment leaves either the old
+segments or the new one (see `segment_swap`).
 """
 
 import logging
@@ -47,16 +47,16 @@ from ottla.storage.transaction_index import AbortedTransaction
 
 T = TypeVar("T")
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CleaningAborted(Exception):
-    """The log changed under the work, or the work is to stop; the log is as it was."""
+    """The log changed meanwhile, or the cleaner is stopping; the log is unchanged."""
 
 
 class Cleaned(NamedTuple):
     topic_partition: TopicPartition
-    end_offset: int  # Up to here the log is compacted now.
+    end_offset: int  # The log is now compacted up to here.
     bytes_read: int
     bytes_written: int
 
@@ -68,7 +68,7 @@ def _no_throttle(_work_bytes: int) -> None:
 class LogCleaner:
     """Compacts the logs that need it most, and remembers how far each one is compacted.
 
-    One thread uses it, except for `on_truncated` and `on_deleted`.
+    Single-threaded, except for `on_truncated` and `on_deleted`.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class LogCleaner:
         on_work: Callable[[int], object] = _no_throttle,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`on_work` is told of the bytes read and written, and may wait (see `Throttle`)."""
+        """`on_work` gets the number of bytes read and written, and may block (see `Throttle`)."""
         self._filesystem = filesystem
         self._now_ms = now_ms
         self.dedupe_buffer_size = dedupe_buffer_size
         self.io_buffer_size = io_buffer_size
         self._on_work = on_work
         self._should_stop = should_stop
-        self._guard = threading.RLock()  # Of the checkpoints.
+        self._guard = threading.RLock()  # Guards the checkpoints.
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}  # By log directory.
         self._uncleanable: set[str] = set()  # Directories of partitions with damaged batches.
 
@@ -97,9 +97,9 @@ class LogCleaner:
         return len(self._uncleanable)
 
     def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
-        """Compact the log with the largest dirty ratio; None if none is due or it changed.
+        """Compact the log with the largest dirty ratio; None if none is due or the log changed.
 
-        Raises what `LogDirectory.on_error` makes of an error of the disk.
+        Raises the result of `LogDirectory.on_error` for a disk error.
         """
         candidates = [self._cleanable(log) for log in logs if self._may_clean(log)]
         due = [cleanable for cleanable in candidates if cleanable and cleanable.is_due]
@@ -109,7 +109,7 @@ class LogCleaner:
         return self._attempt(cleanable.log, lambda: self.clean(cleanable))
 
     def clean(self, cleanable: Cleanable) -> Cleaned:
-        """One round; what was swapped in before CleaningAborted stays."""
+        """One round; segments swapped in before CleaningAborted stay."""
         log = cleanable.log
         log.flush()  # Segments that wait for a sync cannot be replaced.
         round_ = _Round(
@@ -126,11 +126,11 @@ class LogCleaner:
         return Cleaned(log.topic_partition, end_offset, round_.bytes_read, round_.bytes_written)
 
     def cleaned_offset(self, log: CompactableLog) -> int | None:
-        """Up to where the log is compacted; None if it never was."""
+        """The offset up to which the log is compacted; None if it never was."""
         return self._checkpoint_of(log).get(log.topic_partition)
 
     def on_truncated(self, log: CompactableLog, offset: int) -> None:
-        """What is appended from `offset` on is dirty again; from any thread, after a truncation."""
+        """Mark what is appended from `offset` on as dirty after a truncation; from any thread."""
         with self._guard:
             self._uncleanable.discard(log.directory)
             cleaned_offset = self.cleaned_offset(log)
@@ -138,7 +138,7 @@ class LogCleaner:
                 self._move_checkpoint(log, offset)
 
     def on_deleted(self, directory: str, topic_partition: TopicPartition) -> None:
-        """`directory` is that of the partition; from any thread."""
+        """`directory` is the partition's; callable from any thread."""
         with self._guard:
             self._uncleanable.discard(directory)
             checkpoint = self._checkpoints.get(parent_of(directory), {})
@@ -158,21 +158,21 @@ class LogCleaner:
         )
 
     def _attempt(self, log: CompactableLog, action: Callable[[], T]) -> T | None:
-        """What goes wrong with this log alone is logged, and ends here."""
+        """Run the action; an error that concerns only this log is logged and swallowed."""
         directory = log.directory
         try:
             return action()
         except CleaningAborted as error:
-            _logger.info("gave up compacting %s: %s", directory, error)
+            logger.info("gave up compacting %s: %s", directory, error)
         except (RecordError, CorruptLog) as error:
             self._uncleanable.add(directory)
-            _logger.error("%s is no longer compacted: %s", directory, error)
+            logger.error("%s is no longer compacted: %s", directory, error)
             for segment in log.segments[:-1]:
                 log.log_directory.suspect(log.topic_partition, segment.base_offset, str(error))
         except OSError as error:
             if not any(segment.removed for segment in log.segments):
                 raise log.log_directory.on_error(error) from error
-            _logger.info("gave up compacting %s: it was deleted", directory)
+            logger.info("gave up compacting %s: it was deleted", directory)
         return None
 
     def _on_piece(self, work_bytes: int) -> None:
@@ -191,7 +191,7 @@ class LogCleaner:
         try:
             return read_offsets(self._filesystem, f"{directory}/{CLEANER_CHECKPOINT}")
         except CorruptCheckpoint as error:
-            _logger.warning("all logs in %s will be compacted from the start: %s", directory, error)
+            logger.warning("all logs in %s will be compacted from the start: %s", directory, error)
             return {}
 
     def _move_checkpoint(self, log: CompactableLog, offset: int) -> None:
@@ -204,7 +204,7 @@ class LogCleaner:
 
 
 class _Round:
-    """One pass over one log."""
+    """One pass over a log."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class _Round:
         self.bytes_written = 0
 
     def map_offsets(self, memory_bytes: int) -> OffsetMap:
-        """The keys of the dirty part, up to where memory ends."""
+        """Map the keys of the dirty part, as far as memory allows."""
         offsets = OffsetMap(memory_bytes)
         with self._reading(self._segments):
             self._map_into(offsets)
@@ -311,7 +311,7 @@ class _Round:
 
     @contextmanager
     def _reading(self, segments: Sequence[Segment]) -> Iterator[None]:
-        """What looks like damage is none if the segments were truncated or removed meanwhile."""
+        """Apparent damage is ignored if the segments were truncated or removed meanwhile."""
         try:
             yield
         except (RecordError, CorruptLog, FileNotFoundError) as error:
@@ -321,7 +321,7 @@ class _Round:
             raise
 
     def _aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
-        """All that overlap the range; their markers may be in later segments."""
+        """All aborted transactions overlapping the range; markers may be in later segments."""
         for segment in self._all_segments:
             if segment.size:
                 found = segment.transaction_index.collect(start, end)
@@ -337,7 +337,7 @@ class _Round:
         return ((segment, after[segment.base_offset]) for segment in segments)
 
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[memoryview, BatchHeader]]:
-        """Each batch as a view of its own, and whole."""
+        """Each complete batch, as its own view."""
         file, end = segment.file(), segment.size
         while position < end:
             chunk = memoryview(file.read(position, min(self.io_buffer_size, end - position)))
@@ -363,7 +363,7 @@ class _Round:
     def _read_large_batch(
         self, segment: Segment, position: int, beginning: memoryview
     ) -> tuple[memoryview, BatchHeader]:
-        """One that is larger than the buffer."""
+        """Read a batch that is larger than the buffer."""
         if len(beginning) < HEADER_SIZE:
             beginning = memoryview(segment.file().read(position, HEADER_SIZE))
             if len(beginning) < HEADER_SIZE:
@@ -378,7 +378,7 @@ class _Round:
 def group_segments(
     segments: Sequence[Segment], config: LogConfig, end_offset: int
 ) -> list[list[Segment]]:
-    """Neighbours that fit into one segment, by size of log and indexes and range of offsets."""
+    """Group neighbours that fit into one segment, by log size, index sizes and offset range."""
     groups: list[list[Segment]] = []
     ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
     for segment, next_offset in zip(segments, ends, strict=False):

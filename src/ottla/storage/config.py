@@ -1,4 +1,4 @@
-"""What a topic can set for the logs of its partitions, with Kafka's names and defaults.
+"""The log settings of a topic, with Kafka's names and defaults.
 
 A key that a topic does not set takes the value of its broker synonym; see `broker_config`.
 """
@@ -18,7 +18,9 @@ from ottla.protocol.config import (
     Validator,
     at_least,
     between,
+    declared_keys,
     each_of,
+    int_key,
     one_of,
 )
 from ottla.protocol.lazy_dataclass import dataclass
@@ -26,6 +28,7 @@ from ottla.protocol.lazy_dataclass import dataclass
 T = TypeVar("T")
 
 LONG_MAX = 2**63 - 1
+SEGMENT_BYTES_MIN = 1 << 20
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _WEEK_MS = 7 * _DAY_MS
@@ -50,10 +53,6 @@ def _throttled_replicas(replicas: tuple[str, ...]) -> str | None:
         if replica != "*" and not (partition.isdecimal() and broker.isdecimal()):
             return f"{replica!r} is not * or PARTITION:BROKER"
     return None
-
-
-def _ratio(value: float) -> str | None:
-    return None if 0 <= value <= 1 else "must be from 0 to 1"
 
 
 def _level(name: str, default: int, validator: Validator[int]) -> ConfigKey[int]:
@@ -206,7 +205,7 @@ MIN_CLEANABLE_DIRTY_RATIO = _topic_key(
     0.5,
     "log.cleaner.min.cleanable.ratio",
     "The share of a log that must be uncompacted before it is compacted.",
-    _ratio,
+    between(0, 1),
 )
 MIN_COMPACTION_LAG_MS = _topic_key(
     "min.compaction.lag.ms",
@@ -245,14 +244,13 @@ SEGMENT_BYTES = _topic_key(
     1 << 30,
     "log.segment.bytes",
     "The size at which a new segment starts.",
-    at_least(14),
+    at_least(SEGMENT_BYTES_MIN),
 )
-INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = ConfigKey(
+INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = int_key(
     "internal.segment.bytes",
-    ConfigType.INT,
     None,
     "Takes precedence over segment.bytes, for tests that want small segments.",
-    lambda size: "must be at least 1" if size is not None and size < 1 else None,
+    lambda size: "Value must be at least 1" if size is not None and size < 1 else None,
     internal=True,
 )
 SEGMENT_INDEX_BYTES = _topic_key(
@@ -311,43 +309,12 @@ _WITHOUT_EFFECT: tuple[ConfigKey[Any], ...] = (
     _remote("remote.storage.enable", lambda value: "there is no tiered storage" if value else None),
 )
 
-TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
-    CLEANUP_POLICY,
-    COMPRESSION_TYPE,
-    DELETE_RETENTION_MS,
-    DELIVERY_DELAY_ENABLE,
-    FILE_DELETE_DELAY_MS,
-    FLUSH_MESSAGES,
-    FLUSH_MS,
-    FOLLOWER_REPLICATION_THROTTLED_REPLICAS,
-    INDEX_INTERVAL_BYTES,
-    INTERNAL_SEGMENT_BYTES,
-    LEADER_REPLICATION_THROTTLED_REPLICAS,
-    MAX_COMPACTION_LAG_MS,
-    MAX_MESSAGE_BYTES,
-    MESSAGE_TIMESTAMP_AFTER_MAX_MS,
-    MESSAGE_TIMESTAMP_BEFORE_MAX_MS,
-    MESSAGE_TIMESTAMP_TYPE,
-    MIN_CLEANABLE_DIRTY_RATIO,
-    MIN_COMPACTION_LAG_MS,
-    MIN_INSYNC_REPLICAS,
-    PREALLOCATE,
-    RECORD_IMPORT,
-    RECORD_VALIDATION_ENABLE,
-    RETENTION_BYTES,
-    RETENTION_MS,
-    SEGMENT_BYTES,
-    SEGMENT_INDEX_BYTES,
-    SEGMENT_JITTER_MS,
-    SEGMENT_MS,
-    UNCLEAN_LEADER_ELECTION_ENABLE,
-    *_WITHOUT_EFFECT,
-)
+TOPIC_KEYS = (*declared_keys(globals()), *_WITHOUT_EFFECT)
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """The topic keys that a log obeys; each field is the key with dots made underscores."""
+    """The topic keys that a log obeys; each field is the key with underscores for dots."""
 
     cleanup_policy: tuple[str, ...] = CLEANUP_POLICY.default
     compression_type: str = COMPRESSION_TYPE.default
@@ -392,7 +359,7 @@ class LogConfig:
 
     @property
     def takes_imports(self) -> bool:
-        """Whoever has a record of one's own to write is refused meanwhile."""
+        """While this is true, ordinary writes are refused."""
         return self.record_import == IMPORT_OPEN
 
     @property
@@ -401,7 +368,7 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """The active segment is not compacted, so max.compaction.lag.ms bounds its age, too."""
+        """The active segment is not compacted, so max.compaction.lag.ms bounds its age as well."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @property

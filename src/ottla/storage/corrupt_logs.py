@@ -1,4 +1,4 @@
-"""Logs that are not served at all, because nobody can tell where their damage ends."""
+"""Logs that are not served at all, because the extent of their damage is unknown."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.partition_names import name_for_stray
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CorruptLogs:
@@ -24,7 +24,7 @@ class CorruptLogs:
         self.all |= corrupt
 
     def find(self, topic_partition: TopicPartition, topic_id: UUID) -> CorruptLog | None:
-        """That of the topic; one of another topic of that name is set aside."""
+        """The topic's corrupt log; a log of another topic with the same name is set aside."""
         corrupt = self.all.get(topic_partition)
         if corrupt is not None and self._topic_id(corrupt) not in (topic_id, None):
             self.set_aside(topic_partition)
@@ -32,7 +32,7 @@ class CorruptLogs:
         return corrupt
 
     def take_deletable(self, topic_partition: TopicPartition) -> CorruptLog | None:
-        """One that may be another topic's is set aside instead."""
+        """A log that may belong to another topic is set aside instead."""
         corrupt = self.all.get(topic_partition)
         if corrupt is not None and self._topic_id(corrupt) is None:
             self.set_aside(topic_partition)
@@ -40,16 +40,16 @@ class CorruptLogs:
         return self.all.pop(topic_partition, None)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """The damaged files stay, under a name that ends in `-stray`, until someone removes them.
+        """Keep the damaged files under a name that ends in `-stray`, until someone removes them.
 
-        There is room for a new copy then, from the leader or a backup.
+        This makes room for a new replica, from the leader or a backup.
         """
         corrupt = self.all.pop(topic_partition, None)
         if corrupt is not None:
             name = name_for_stray(topic_partition, self._new_id())
             path = f"{parent_of(corrupt.directory)}/{name}"
             self._filesystem.rename(corrupt.directory, path)
-            _logger.warning("%s is damaged, and is set aside as %s", corrupt.directory, path)
+            logger.warning("%s is damaged, and is set aside as %s", corrupt.directory, path)
 
     def _topic_id(self, corrupt: CorruptLog) -> UUID | None:
         try:

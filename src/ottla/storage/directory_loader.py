@@ -1,4 +1,4 @@
-"""Loads the partitions of one log directory at the start of the broker."""
+"""Loads the partitions of one log directory at startup."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -26,16 +26,16 @@ from ottla.storage.opening import open_partition_log
 from ottla.storage.partition_names import is_deleted, is_stray, parse_future, parse_partition
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STRAYS_NAMED = 5
 
 
 class LoadedDirectory(NamedTuple):
     logs: list[PartitionLog]
-    futures: list[PartitionLog]  # What moves into the directory; see `future_logs`.
+    futures: list[PartitionLog]  # Replicas moving into the directory; see `future_logs`.
     corrupt: dict[TopicPartition, CorruptLog]
-    broker_epoch: int  # Of the last life, if nothing that it had is lost; otherwise -1.
+    broker_epoch: int  # Of the last run, if none of its data is lost; otherwise -1.
 
 
 class DirectoryLoader:
@@ -58,7 +58,7 @@ class DirectoryLoader:
         self._nameless: list[CorruptCheckpoint] = []  # Partitions whose topic id cannot be read.
 
     def load(self, threads: Executor) -> LoadedDirectory:
-        """In parallel. OSError and StorageError are of the whole directory."""
+        """Load in parallel. OSError and StorageError concern the whole directory."""
         log_directory = self._log_directory
         filesystem = log_directory.filesystem
         clean_epoch = read_clean_shutdown(filesystem, log_directory.path)
@@ -79,13 +79,13 @@ class DirectoryLoader:
                 topic_partition, error = log
                 corrupt[topic_partition] = error
         if not self._clean_shutdown and logs:
-            _logger.info(
+            logger.info(
                 "%s was not closed cleanly; %d partitions were checked and recovered",
                 log_directory.path,
                 len(logs),
             )
         if self._nameless:
-            _logger.warning(
+            logger.warning(
                 "cannot read the topic ids of %d partitions, first: %s",
                 len(self._nameless),
                 self._nameless[0],
@@ -106,7 +106,7 @@ class DirectoryLoader:
                 yield topic_partition
 
     def _load_futures(self) -> list[PartitionLog]:
-        """A crash may have left anything there, so all of it is checked."""
+        """Check all of it: a crash may have left anything there."""
         futures = []
         self._recovery_points, self._log_starts = {}, {}
         for name in self._log_directory.filesystem.list(self._log_directory.path):
@@ -116,7 +116,7 @@ class DirectoryLoader:
             try:
                 log = self._open(name, topic_partition)
             except CorruptLog as error:
-                _logger.warning("%s is copied again from the start: %s", topic_partition, error)
+                logger.warning("%s is copied again from the start: %s", topic_partition, error)
                 deleted = name.removesuffix("-future") + "-delete"
                 path = f"{self._log_directory.path}/{deleted}"
                 self._log_directory.filesystem.rename(error.directory, path)
@@ -133,7 +133,7 @@ class DirectoryLoader:
         ]
         if strays:
             more = f" and {len(strays) - STRAYS_NAMED} more" if len(strays) > STRAYS_NAMED else ""
-            _logger.warning(
+            logger.warning(
                 "%s: %d set aside under a name that ends in -stray, to be removed by hand: %s%s",
                 self._log_directory.path,
                 len(strays),
@@ -147,7 +147,7 @@ class DirectoryLoader:
         try:
             log = self._open(str(topic_partition), topic_partition)
         except CorruptLog as error:
-            _logger.error("%s is not served: %s", topic_partition, error)
+            logger.error("%s is not served: %s", topic_partition, error)
             return topic_partition, error
         high_watermark = self._high_watermarks.get(topic_partition, 0)
         log.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
@@ -183,13 +183,13 @@ class DirectoryLoader:
                 self._log_directory.filesystem, f"{self._log_directory.path}/{name}"
             )
         except CorruptCheckpoint as error:
-            _logger.warning("continuing without a checkpoint: %s", error)
+            logger.warning("continuing without a checkpoint: %s", error)
             self._clean_shutdown = False
             return {}
 
 
 def log_starts(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
-    """Those that the names of the segments do not tell."""
+    """The log start offsets that differ from the first segment's base offset."""
     return {
         log.topic_partition: log.log_start_offset
         for log in logs

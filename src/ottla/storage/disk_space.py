@@ -1,14 +1,14 @@
-"""When the disk of a log directory counts as full, and what is kept back for the metadata.
+"""When the disk of a log directory counts as full, and the space reserved for metadata.
 
     has room  --a write finds no space, or hardly any is left-->  full
-    full      --enough is free, after a while-->                  has room
+    full      --enough space is free, after a while-->            has room
 
-The reserve, a file that is there to be removed, is given up when the disk is full, and no records
-are appended then: the node can still learn who leads now, and an operator can delete topics and
-records to make room. It is made again when there is room.
+The reserve is a file that exists to be removed. When the disk is full it is removed, and no records
+are appended: the node can still learn who leads, and an operator can delete topics and records to
+make room. Once there is room, the reserve is created again.
 
-A limit that the volume does not tell of (a quota) is found by trying, more rarely each time that
-the directory is full again soon.
+A limit that the volume does not report (a quota) is found by trying, less often each time the
+directory soon fills up again.
 """
 
 import logging
@@ -16,13 +16,13 @@ from typing import Final
 
 from ottla.storage.filesystem import Filesystem
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 RESERVE_FILE: Final = "space.reserve"
 RESERVE_BYTES: Final = 8 << 20
-LEAST_BYTES: Final = 1 << 20  # With less than this free the disk is full.
-ROOM_BYTES: Final = 64 << 20  # With so much free, beside the reserve, it is not any more,
-ROOM_DIVISOR: Final = 64  # or with this part of it, if that is less.
+LEAST_BYTES: Final = 1 << 20  # The disk is full below this much free space.
+ROOM_BYTES: Final = 64 << 20  # It stops being full with this much free in addition to the reserve,
+ROOM_DIVISOR: Final = 64  # or with this fraction of the volume, if that is less.
 FULL_FIRST_MS: Final = 1_000
 FULL_MAX_MS: Final = 60_000
 
@@ -35,13 +35,13 @@ class DiskSpace:
         self._directory = directory
         self._reserve_path = f"{directory}/{RESERVE_FILE}"
         self._reserve_bytes = reserve_bytes
-        self._has_reserve = False  # Or has given it up since.
-        self._full_until_ms: float | None = None  # At least; known after the first look.
+        self._has_reserve = False  # Stays true once the reserve was given up.
+        self._full_until_ms: float | None = None  # At least; set at the first check.
         self._full_for_ms = FULL_FIRST_MS
-        self._settled_at_ms = 0.0  # With room until then, it is as if it never was full.
+        self._settled_at_ms = 0.0  # After this time with room, the back-off starts over.
 
     def look(self, now_ms: float, *, is_full: bool) -> bool:
-        """Whether the disk is full now; for one thread, now and then. OSError is the disk's."""
+        """Whether the disk is full now; called periodically, in one thread. Raises disk errors."""
         total_bytes, free_bytes = self._filesystem.space(self._directory)
         is_known = free_bytes >= 0
         room_bytes = _room(total_bytes) + self._reserve_bytes
@@ -61,12 +61,12 @@ class DiskSpace:
         return False
 
     def give_up_reserve(self) -> bool:
-        """The disk is full: whether there is a reserve, for the metadata. From any thread."""
+        """Free the reserve for metadata; False if there never was one. Callable from any thread."""
         try:
             if self._has_reserve and self._filesystem.exists(self._reserve_path):
                 self._filesystem.remove(self._reserve_path)
         except OSError as error:
-            _logger.warning("cannot remove %s: %s", self._reserve_path, error)
+            logger.warning("cannot remove %s: %s", self._reserve_path, error)
         return self._has_reserve
 
     def _keep_reserve(self) -> None:

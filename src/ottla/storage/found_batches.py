@@ -1,4 +1,4 @@
-"""Batches as they are found in segments, by whoever goes through them from the beginning."""
+"""Reads the batches of segments from the beginning."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from ottla.storage.segment import (
 )
 from ottla.storage.transaction_index import AbortedTransaction
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 20
 
 
 class FoundBatch(NamedTuple):
-    """A batch in a file, with a buffer that has all of it."""
+    """A batch in a file, with a buffer that contains all of it."""
 
     position: int
     buffer: bytes
@@ -35,7 +35,7 @@ class FoundBatch(NamedTuple):
 
 
 def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
-    """All batches from `position` to `end`, read in large pieces; CorruptBatch where none is."""
+    """All batches from `position` to `end`, in large reads; CorruptBatch where there is none."""
     chunk, chunk_start = b"", position
     while position < end:
         relative = position - chunk_start
@@ -59,7 +59,7 @@ def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
 
 
 def intact_batches(segment: Segment) -> Iterator[FoundBatch]:
-    """All but those that are known to be damaged."""
+    """All batches except those known to be damaged."""
     start = 0
     for damage in segment.damage:
         yield from read_batches(segment.file(), start, damage.position)
@@ -70,7 +70,7 @@ def intact_batches(segment: Segment) -> Iterator[FoundBatch]:
 def replay_producers(
     producers: ProducerStateManager, segments: Sequence[Segment], start: int, end: int
 ) -> None:
-    """Tell the producers of the batches from offset `start` up to `end`."""
+    """Replay the batches from offset `start` up to `end` into the producer state."""
     if start >= end:
         return
     for segment in segments[index_of(segments, start) :]:
@@ -81,7 +81,7 @@ def replay_producers(
                 if start <= batch.header.base_offset < end:
                     producers.replay(batch.buffer, batch.buffer_position, batch.header)
         except RecordError as error:
-            _logger.error("%s: the producers of what follows are unknown: %s", segment.path, error)
+            logger.error("%s: the producers of what follows are unknown: %s", segment.path, error)
 
 
 def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:

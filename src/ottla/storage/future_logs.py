@@ -1,13 +1,13 @@
 """Replicas that move to another log directory of this broker (KIP-113).
 
-    begun     a directory `<topic>-<partition>.<id>-future` is there for good, and says whose it is
-    copying   it takes what the log has
-    promoted  it has everything, gets the partition's name, and takes what is appended
+    begun     the directory `<topic>-<partition>.<id>-future` exists, synced, with its topic id
+    copying   it copies what the log has
+    promoted  it has everything, takes the partition's name, and receives appends
     retired   it is synced, and the old directory is renamed for deletion
 
-The old directory goes only when everything is on the disk in the new one. A crash before that
-leaves two of the same name, of which `take_up` keeps the one that has more. One in the middle of
-copying leaves both, and the move goes on. If nothing but the new one is left, it is the log.
+The old directory is deleted only once everything in the new one is on disk. A crash before that
+leaves two with the same name, of which `take_up` keeps the one that has more. A crash while copying
+leaves both, and the move resumes. If only the new one is left, it becomes the log.
 """
 
 import logging
@@ -24,7 +24,7 @@ from ottla.storage.log_maker import LogMaker
 from ottla.storage.log_move import LogMove, align
 from ottla.storage.partition_names import name_for_deletion, name_for_future, name_for_stray
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 WISHES_MAX = 10_000
 
@@ -34,7 +34,7 @@ class FutureLogs:
         self, log_dirs: LogDirectories, new_id: Callable[[], UUID], maker: LogMaker
     ) -> None:
         self.all: dict[TopicPartition, PartitionLog] = {}
-        self._wishes: dict[TopicPartition, LogDirectory] = {}  # Of partitions that are not here.
+        self._wishes: dict[TopicPartition, LogDirectory] = {}  # Of partitions not here.
         self._log_dirs = log_dirs
         self._new_id = new_id
         self._maker = maker
@@ -54,7 +54,7 @@ class FutureLogs:
             raise ApiError(ErrorCode.invalid_topic_exception, "The topic name is too long.")
 
     def wish(self, topic_partition: TopicPartition, log_directory: LogDirectory) -> None:
-        """Where the partition is to be made, if it comes to this broker."""
+        """Choose the directory for the partition in case it is placed on this broker."""
         if len(self._wishes) < WISHES_MAX:
             self._wishes[topic_partition] = log_directory
 
@@ -63,7 +63,7 @@ class FutureLogs:
         return None if log_directory is None or log_directory.failure else log_directory
 
     def create(self, log: PartitionLog, log_directory: LogDirectory) -> PartitionLog:
-        """An empty log that is to have everything that this one has."""
+        """Create an empty log that will receive everything this one has."""
         if len(self._log_dirs.online()) < len(self._log_dirs):
             raise ApiError(
                 ErrorCode.kafka_storage_error, "a log directory is offline, and may have a copy"
@@ -78,7 +78,7 @@ class FutureLogs:
         return future
 
     def moves(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[LogMove]:
-        """Those that are under way, from these logs."""
+        """The moves in progress from these logs."""
         return [
             LogMove(logs[topic_partition], future)
             for topic_partition, future in list(self.all.items())
@@ -86,7 +86,7 @@ class FutureLogs:
         ]
 
     def discard(self, topic_partition: TopicPartition) -> None:
-        """The move is called off."""
+        """Cancel the move."""
         future = self.all.pop(topic_partition, None)
         if future is not None and future.log_directory.failure is None:
             self._delete(future)
@@ -94,7 +94,7 @@ class FutureLogs:
     def take_up(
         self, futures: Iterable[PartitionLog], logs: dict[TopicPartition, PartitionLog]
     ) -> list[PartitionLog]:
-        """At the start: the moves that go on stay in `all`; returns those that are logs by now."""
+        """At startup: unfinished moves stay in `all`; returns the futures that became logs."""
         promoted = []
         for future in futures:
             topic_partition = future.topic_partition
@@ -105,15 +105,15 @@ class FutureLogs:
                 align(log, future)
                 self.all[topic_partition] = future
             elif log is None and len(self._log_dirs.online()) == len(self._log_dirs):
-                _logger.warning("%s is all that there is of %s", future.directory, topic_partition)
+                logger.warning("%s is all that there is of %s", future.directory, topic_partition)
                 future.rename(f"{future.log_directory.path}/{topic_partition}")
                 promoted.append(future)
         return promoted
 
     def set_duplicate_aside(self, log: PartitionLog, kept: PartitionLog) -> None:
-        """A crash has ended a move before the old directory was renamed, or a disk came back."""
+        """After a crash ended a move before the old directory was renamed, or a disk came back."""
         path = f"{log.log_directory.path}/{name_for_stray(log.topic_partition, self._new_id())}"
-        _logger.warning(
+        logger.warning(
             "%s is set aside as %s: %s has more, up to offset %d of epoch %d",
             log.directory,
             path,
@@ -130,10 +130,10 @@ class FutureLogs:
             future.rename_for_deletion(path)
             log_directory.discard([path], 0)
         except (StorageError, ApiError) as error:
-            _logger.warning("%s is not removed: %s", future.directory, error)
+            logger.warning("%s is not removed: %s", future.directory, error)
 
 
 def has_more(log: PartitionLog, other: PartitionLog) -> bool:
-    """Whether a replica of the same partition has what the other lacks, as replicas compare."""
+    """Whether this replica has data that the other lacks, by leader epoch and end offset."""
     ours = (log.leader_epochs.latest_epoch, log.log_end_offset)
     return ours > (other.leader_epochs.latest_epoch, other.log_end_offset)

@@ -1,7 +1,7 @@
-"""Brings the files of a log into memory.
+"""Loads the files of a log.
 
-After a clean shutdown nothing is read but the end of the last segment, so the size of a log does
-not matter. After a crash, or if something is not as it was left, `recovery` brings it into order.
+After a clean shutdown only the end of the last segment is read, so the size of a log does not
+matter. After a crash, or if something is not as it was left, `recovery` repairs it.
 """
 
 import logging
@@ -27,19 +27,19 @@ from ottla.storage.segment import (
 from ottla.storage.segment_swap import CLEANED_SUFFIX, SWAP_SUFFIX, recover_swaps
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 _LEFTOVER_SUFFIXES = (DELETED_SUFFIX, TEMPORARY_SUFFIX)
 
 
 class LoadedLog(NamedTuple):
-    segments: tuple[Segment, ...]  # Oldest first, at least one; all that they have is synced.
+    segments: tuple[Segment, ...]  # Oldest first, at least one; everything in them is synced.
     log_start_offset: int
     log_end_offset: int
     leader_epochs: LeaderEpochCache
     producers: ProducerStateManager
-    may_lack_synced: bool  # Batches were truncated that other replicas may count on.
+    may_lack_synced: bool  # Batches that other replicas may rely on were truncated.
 
 
 def load_log(log_directory: LogDirectory, request: LoadRequest) -> LoadedLog:
@@ -82,7 +82,7 @@ def load_log(log_directory: LogDirectory, request: LoadRequest) -> LoadedLog:
 
 
 def _without_leftovers(filesystem: Filesystem, directory: str) -> list[str]:
-    """The names of the files, after the work that a stop interrupted is ended or undone."""
+    """The file names, after interrupted swaps and deletions are finished or undone."""
     names = filesystem.list(directory)
     if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
         recover_swaps(filesystem, directory)
@@ -114,11 +114,11 @@ def _find_segments(
 
 
 def _load_epochs(filesystem: Filesystem, path: str) -> LeaderEpochCache | None:
-    """None if they are to be found in the batches."""
+    """None if they must be rebuilt from the batches."""
     try:
         return LeaderEpochCache.load(path, filesystem)
     except CorruptCheckpoint as error:
-        _logger.warning("rebuilding leader epochs: %s", error)
+        logger.warning("rebuilding leader epochs: %s", error)
         return None
 
 
@@ -129,27 +129,27 @@ def _has_indexes(request: LoadRequest, segments: Iterable[Segment], names: set[s
         if segment.size > unindexed_bytes_max(request.config):
             required.add(stem + OFFSET_INDEX_SUFFIX)
         if not required <= names:
-            _logger.warning("%s has no indexes; rebuilding them", segment.path)
+            logger.warning("%s has no indexes; rebuilding them", segment.path)
             return False
     return True
 
 
 def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCache) -> int | None:
-    """The log's end offset, or None if the last segment is not as a clean shutdown left it."""
+    """The log's end offset, or None if a clean shutdown did not leave the last segment this way."""
     if not active.size:
-        active.begin_indexing()  # What was truncated may be back after a power loss.
+        active.begin_indexing()  # Truncated entries may be back after a power loss.
         return active.base_offset
     try:
         log_end_offset = active.load_tail()
-        active.first_batch()  # The age of the segment counts from it.
+        active.first_batch()  # The age of the segment counts from its first batch.
         last = active.find_offset(log_end_offset - 1)
     except CorruptLog as error:
-        _logger.warning("checking the log despite a clean shutdown: %s", error)
+        logger.warning("checking the log despite a clean shutdown: %s", error)
         return None
     epoch = -1 if last is None else active.header_at(last.position).partition_leader_epoch
     if request.recovery_point in (0, log_end_offset) and epoch == epochs.latest_epoch:
         return log_end_offset
-    _logger.warning(
+    logger.warning(
         "checking %s despite a clean shutdown: it ends at offset %d with leader epoch %d, "
         "but %d and %d were recorded",
         active.path,
@@ -162,10 +162,10 @@ def _load_cleanly(active: Segment, request: LoadRequest, epochs: LeaderEpochCach
 
 
 def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
-    """After a clean shutdown it is in the first segment, or at its end: others were removed."""
+    """After a clean shutdown it is in the first segment or at its end: others were removed."""
     written = request.log_start_offset
     if request.clean_shutdown and len(segments) > 1 and written > segments[1].base_offset:
-        _logger.error(
+        logger.error(
             "%s does not start at offset %d, as recorded; all of it is kept",
             request.directory,
             written,
@@ -177,7 +177,7 @@ def _log_start(request: LoadRequest, segments: Sequence[Segment]) -> int:
 def _start_anew(
     log_directory: LogDirectory, request: LoadRequest, segments: Sequence[Segment]
 ) -> list[Segment]:
-    """All that the log start offset leaves is gone; so is what is before it."""
+    """Start with an empty segment: everything is before the log start offset."""
     for segment in reversed(segments):
         remove_all(log_directory.filesystem, segment.mark_deleted())
     return [Segment(log_directory, request.directory, request.log_start_offset)]

@@ -1,8 +1,8 @@
 """The segments of one log and where it ends: bytes and positions, no policy.
 
-Nothing here is safe beside another change; the partition's log holds its lock around all that
-changes something. Reads need no lock: `segments` and the places are replaced as a whole. A read
-that fails while the ground moves under it (`generation`) is to be begun again.
+Changes are not thread-safe; the partition's log holds its lock around each of them. Reads need no
+lock: `segments` and the log positions are replaced as a whole. A read that fails because
+`generation` changed meanwhile must be retried.
 """
 
 import logging
@@ -31,13 +31,13 @@ from ottla.storage.reading import (
 from ottla.storage.segment import ROLL_NOW, Segment
 from ottla.storage.segment_swap import swap_segments
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _new_tuple = tuple.__new__  # Cheaper than the constructors of named tuples.
 
 
 class FlushWork(NamedTuple):
-    """What a flush has to sync, as it was when the flush began."""
+    """What a flush has to sync, captured when the flush began."""
 
     generation: int
     rolled: tuple[Segment, ...]
@@ -46,7 +46,7 @@ class FlushWork(NamedTuple):
 
 
 def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
-    """Whether a segment is to be rolled before `size` bytes that end with this batch."""
+    """Whether the segment must be rolled before appending `size` bytes that end with this batch."""
     return (
         segment.size + size > segment.roll_size
         or header.max_timestamp > segment.roll_timestamp
@@ -55,7 +55,7 @@ def _is_past(segment: Segment, size: int, header: BatchHeader) -> bool:
 
 
 def _up_to_damage(segment: Segment, position: int, end: LogPosition) -> tuple[int, int]:
-    """Where a read from `position` has to end, and the offset there."""
+    """Where a read from `position` must stop, and the offset there."""
     damage = segment.damage_from(position)
     if damage is None or damage.position >= end.position:
         return end.position, end.offset
@@ -103,14 +103,14 @@ class LocalLog:
         self._lock = lock
         self._activate(segments[-1])
         self.end = LogPosition(self.active, self.active.size, end_offset)
-        self.generation = 0  # Counts the changes that move or remove batches.
-        self.truncations_count = 0  # Those that truncated the end.
+        self.generation = 0  # Counts changes that move or remove batches.
+        self.truncations_count = 0  # Counts truncations of the end.
         self._config = config
-        self._on_roll = on_roll  # Called with the base offset of the segment that begins.
-        self._rolled: tuple[Segment, ...] = ()  # Not synced since they were rolled.
-        self._sealed_bytes = 0  # Of the segments that were rolled since the log was opened.
-        self._changes_count = 0  # Files that were made, removed or truncated.
-        self._changes_synced = 0  # So many of them are on the disk.
+        self._on_roll = on_roll  # Called with the base offset of the new segment.
+        self._rolled: tuple[Segment, ...] = ()  # Not synced since the roll.
+        self._sealed_bytes = 0  # Of the segments rolled since the log was opened.
+        self._changes_count = 0  # Files created, removed or truncated.
+        self._changes_synced = 0  # How many of them are on disk.
         self._flushed = self.end
         self._limit = (end_offset, self.end)  # The last limit of reads, and its position.
         self.closed = False
@@ -122,7 +122,7 @@ class LocalLog:
 
     @property
     def appended_bytes(self) -> int:
-        """From some beginning on; what is deleted does not lower it, what is truncated may."""
+        """Counts from an arbitrary origin; deletion does not lower it, truncation may."""
         return self._sealed_bytes + self.active.size
 
     @property
@@ -134,7 +134,7 @@ class LocalLog:
         return self._flushed.offset
 
     def ends(self) -> list[LogPosition]:
-        """Of all segments: where each one ends, and the offset that comes after it."""
+        """The end position of each segment, with the offset that follows it."""
         end, segments = self.end, self.segments
         closed = [
             LogPosition(segment, segment.size, following.base_offset)
@@ -147,7 +147,7 @@ class LocalLog:
         self._set_roll_bounds()
 
     def write(self, batch: memoryview, last_offset: int, max_timestamp: int) -> None:
-        """Append one batch; OSError and ApiError leave the log as it was."""
+        """Append one batch; OSError and ApiError leave the log unchanged."""
         if self.log_directory.failure is not None:
             raise self.log_directory.failure
         segment = self.active
@@ -167,7 +167,7 @@ class LocalLog:
         self.end = _new_tuple(LogPosition, (segment, position + size, last_offset + 1))
 
     def write_run(self, records: memoryview, batches: Sequence[tuple[int, BatchHeader]]) -> int:
-        """Append, with one write, as many batches as go into one segment; returns their count."""
+        """Append, in one write, as many batches as fit into one segment; returns their count."""
         if self.log_directory.failure is not None:
             raise self.log_directory.failure
         start, first = batches[0]
@@ -204,7 +204,7 @@ class LocalLog:
         hint: ReadHint | None,
         cached_only: bool,
     ) -> LogSlice | None:
-        """See `PartitionLog.read`; the offset is in the log, before its end and the limit."""
+        """See `PartitionLog.read`; the offset is in the log, below its end and the limit."""
         generation = self.generation
         stop = self.end
         if offset_limit < stop.offset:
@@ -247,7 +247,7 @@ class LocalLog:
         )
 
     def _position_of_limit(self, limit: int, cached_only: bool) -> LogPosition:
-        """Where the batches before `limit` end; limits move forward, mostly to what was flushed."""
+        """Where the batches before `limit` end; limits advance, mostly to the flushed offset."""
         known, found = self._limit
         if known == limit:
             return found
@@ -278,7 +278,7 @@ class LocalLog:
         return self.active
 
     def begin_flush(self) -> FlushWork | None:
-        """None when all is synced."""
+        """None if everything is synced."""
         if (
             self.end.offset == self._flushed.offset
             and not self._rolled
@@ -288,7 +288,7 @@ class LocalLog:
         return FlushWork(self.generation, self._rolled, self.end, self._changes_count)
 
     def sync(self, work: FlushWork) -> None:
-        """Outside the lock: the only part of a flush that waits for the disk."""
+        """Runs outside the lock: the only part of a flush that waits for the disk."""
         for segment in work.rolled:
             self._sync_segment(segment, indexes=True)
         changed = work.changes_count > self._changes_synced
@@ -298,19 +298,19 @@ class LocalLog:
             self.log_directory.filesystem.sync_directory(self.directory)
 
     def end_flush(self, work: FlushWork) -> None:
-        """A segment that was rolled meanwhile stays listed until a flush has synced it whole."""
+        """A segment rolled meanwhile stays listed until a flush has synced all of it."""
         self._rolled = tuple(segment for segment in self._rolled if segment not in work.rolled)
         self._changes_synced = max(self._changes_synced, work.changes_count)
         if work.generation == self.generation and work.end.offset >= self._flushed.offset:
             self._flushed = work.end
 
     def show_indexes(self) -> None:
-        """Write those of the active segment, for other programs to read."""
+        """Write the indexes of the active segment, for other programs to read."""
         if not self.closed:
             self._write_indexes(self.active, Segment.show_indexes)
 
     def end_before(self, offset: int) -> LogPosition:
-        """Where the log would end without the batches that reach to `offset` or past it."""
+        """Where the log would end without the batches that reach to or past `offset`."""
         kept = self.segments[index_of(self.segments, offset)]
         batch = self._find_batch(kept, offset) if kept.size else None
         if batch is None:
@@ -320,7 +320,7 @@ class LocalLog:
         )
 
     def _find_batch(self, segment: Segment, offset: int) -> Batch | None:
-        """A wrong index must not keep a damaged log from being truncated, and so from repair."""
+        """A wrong index must not prevent the truncation, and so the repair, of a damaged log."""
         try:
             return segment.find_offset(offset)
         except CorruptLog:
@@ -328,10 +328,10 @@ class LocalLog:
             return segment.find_offset(offset)
 
     def truncate_to(self, offset: int) -> int:
-        """Remove the batches that reach to `offset` or past it; returns where the log ends now.
+        """Remove the batches that reach to or past `offset`; returns the new end offset.
 
-        The last segment goes first, and all before the truncated one, so that a crash
-        leaves a log without a hole.
+        Later segments are removed first, from the last one back, so that a crash leaves a log
+        without a hole.
         """
         kept, position, end_offset = self.end_before(offset)
         index = self.segments.index(kept)
@@ -346,17 +346,17 @@ class LocalLog:
         return end_offset
 
     def start_anew(self, offset: int) -> None:
-        """Remove everything; the log is empty and begins at `offset`."""
+        """Remove everything; the log is then empty and begins at `offset`."""
         self._forget(self.segments[::-1])
         self._begin(offset, ())
-        self.active.file()  # The name of the file is where the beginning is written down.
+        self.active.file()  # The file name records where the log begins.
         self._on_end_moved(offset)
 
     def remove_first(self, count: int) -> None:
-        """Remove the oldest segments, not the active one."""
+        """Remove the oldest segments, but never the active one."""
         assert count < len(self.segments)
         if not self.segments[count].on_disk:
-            # The name of a file is where the next offset is written down, before the others go.
+            # The file name records the next offset, so it must exist before the others go.
             self.segments[count].file()
             self.log_directory.filesystem.sync_directory(self.directory)
         removed, self.segments = self.segments[:count], self.segments[count:]
@@ -365,7 +365,7 @@ class LocalLog:
     def replace(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """Replace `old` with a compacted segment; False if they are not as they were."""
+        """Replace `old` with a compacted segment; False if the segments have changed."""
         first = index_of(self.segments, old[0].base_offset)
         after = first + len(old)
         if (
@@ -395,13 +395,13 @@ class LocalLog:
         return True
 
     def close(self) -> None:
-        """Give up files and memory; no append comes after this."""
+        """Release files and memory; no append may follow."""
         self.closed = True
         self.active.roll_size = ROLL_NOW
         for segment in self.segments:
             segment.unload()
         if any(segment.wrote_transaction_index for segment in self.segments):
-            # One whose name is lost could not be told from one that never was.
+            # If the name were lost, nothing would show that there was an index.
             self.log_directory.filesystem.sync_directory(self.directory)
 
     def abandon(self) -> None:
@@ -427,16 +427,16 @@ class LocalLog:
                 raise
 
     def _write_indexes(self, segment: Segment, write: Callable[[Segment], None]) -> None:
-        """On a full disk they stay in memory; a start after a crash makes them anew."""
+        """On a full disk they stay in memory; a start after a crash rebuilds them."""
         try:
             write(segment)
         except OSError as error:
             if error.errno not in SHORT_OF_SPACE:
                 raise
-            _logger.warning("cannot write the indexes of %s: %s", segment.path, error)
+            logger.warning("cannot write the indexes of %s: %s", segment.path, error)
 
     def _forget(self, segments: Sequence[Segment]) -> None:
-        """Take segments out of the log, in this order."""
+        """Remove segments from the log, in this order."""
         self.generation += 1
         self._changes_count += 1
         self._rolled = tuple(segment for segment in self._rolled if segment not in segments)
@@ -455,7 +455,7 @@ class LocalLog:
         self.active = segment
 
     def _on_end_moved(self, offset: int) -> None:
-        """The log was truncated; a power loss may bring back what was removed."""
+        """Note a truncation, which a power loss may undo."""
         self.generation += 1
         self.truncations_count += 1
         self._changes_count += 1
@@ -483,7 +483,7 @@ class LocalLog:
             self._set_roll_timestamp(segment, segment.first_batch().max_timestamp)
 
     def _set_roll_timestamp(self, segment: Segment, timestamp: int) -> None:
-        """The age of a segment counts from its first batch, by the time of the records."""
+        """A segment's age counts from its first batch, by record timestamps."""
         if timestamp != NO_TIMESTAMP:
             config = self._config
             jitter_ms = min(config.segment_jitter_ms, config.roll_ms)

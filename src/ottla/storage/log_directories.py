@@ -1,7 +1,8 @@
-"""The log directories of a broker (`log.dirs`): whose they are, and which of them can be used.
+"""The log directories of a broker (`log.dirs`): who owns them, and which of them are usable.
 
-A directory is locked while the node runs. It knows the node, the cluster and its own id, and after
-a clean shutdown the broker epoch of that life. One whose disk fails goes offline; the others go on.
+A directory is locked while the node runs. It stores the node id, the cluster id and its own id, and
+after a clean shutdown the broker epoch of that run. A directory whose disk fails goes offline; the
+others carry on.
 """
 
 import logging
@@ -23,7 +24,7 @@ from ottla.storage.errors import StorageError
 from ottla.storage.filesystem import Filesystem, Lock
 from ottla.storage.log_directory import LogDirectory
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class LogDirectories:
@@ -39,9 +40,9 @@ class LogDirectories:
         on_full: Callable[[], object] | None,
     ) -> None:
         assert paths
-        self.cluster_id = ""  # Known after `identify`.
-        self.ids: dict[str, UUID | None] = {}  # By path; known after `identify`.
-        self.broker_epoch = -1  # Of this life, for the next one; -1 before it is registered.
+        self.cluster_id = ""  # Set by `identify`.
+        self.ids: dict[str, UUID | None] = {}  # By path; set by `identify`.
+        self.broker_epoch = -1  # Of this run, for the next one; -1 before the broker is registered.
         self.previous_epochs: set[int] = set()  # As found in the directories.
         self._filesystem = filesystem
         self._clock_ms = clock_ms
@@ -54,7 +55,7 @@ class LogDirectories:
                 open_files_max=max(1, open_files_max // len(paths)),
                 on_failure=on_failure,
                 on_full=on_full,
-                # The metadata is in the first one.
+                # The metadata is in the first directory.
                 reserve_bytes=0 if index else RESERVE_BYTES,
             )
             for index, path in enumerate(paths)
@@ -71,7 +72,7 @@ class LogDirectories:
             self.take_up(log_directory, self._lock)
 
     def identify(self, node_id: int, cluster_id: str | None) -> None:
-        """Check that they are this node's. Without a cluster id it is theirs, or a new one."""
+        """Check that they are this node's. Without a cluster id, use theirs or a new one."""
         self.cluster_id = cluster_id or self._find_cluster_id() or format_id(self._new_id())
         for log_directory in self._all:
             self.take_up(
@@ -84,7 +85,7 @@ class LogDirectories:
         self._locks.clear()
 
     def take_up(self, log_directory: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
-        """What a full disk only delays later on must not be left out of a start."""
+        """At startup, a full disk is an error: work that is later only delayed must be done now."""
         if log_directory.failure is not None:
             return
         try:
@@ -95,18 +96,18 @@ class LogDirectories:
                 raise StorageError(log_directory.path, error) from error
 
     def attempt(self, log_directory: LogDirectory, work: Callable[[LogDirectory], object]) -> None:
-        """Errors of the disk put the directory offline and go no further."""
+        """A disk error puts the directory offline and goes no further."""
         if log_directory.failure is not None:
             return
         try:
             work(log_directory)
         except OSError as error:
-            log_directory.on_error(error)  # Which logs it.
+            log_directory.on_error(error)  # It logs the error.
         except StorageError as error:
-            _logger.warning("work on a log failed: %s", error)
+            logger.warning("work on a log failed: %s", error)
 
     def sync_partitions(self) -> None:
-        """Which directories of partitions there are holds though the power fails."""
+        """Make the current set of partition directories survive a power loss."""
         for log_directory in self._all:
             self.attempt(log_directory, LogDirectory.sync_partitions)
 
@@ -115,12 +116,12 @@ class LogDirectories:
 
     @property
     def is_offline(self) -> bool:
-        """Every directory is."""
+        """Whether every directory is offline."""
         return not self.online()
 
     @property
     def offline_ids(self) -> list[UUID]:
-        """Of those that failed after they were known."""
+        """Directories that failed after they were identified."""
         return self._ids_of(log_directory for log_directory in self._all if log_directory.failure)
 
     @property
@@ -128,7 +129,7 @@ class LogDirectories:
         return self._ids_of(log_directory for log_directory in self._all if log_directory.is_full)
 
     def is_out_of_reach(self, directory_id: UUID | None) -> bool:
-        """Whether a directory that is not here may be one of those that are offline."""
+        """Whether a directory that was not found may be one that is offline."""
         online = self.online()
         return (
             directory_id is not None
@@ -141,18 +142,18 @@ class LogDirectories:
         return sum(len(log_directory.open_files) for log_directory in self._all)
 
     def cordon(self, is_cordoned: Callable[[str], bool]) -> None:
-        """New logs go to other directories, as long as there is one (KIP-1066)."""
+        """New logs go to other directories while there is one (KIP-1066)."""
         for log_directory in self._all:
             log_directory.is_cordoned = is_cordoned(log_directory.path)
 
     def look_for_room(self) -> None:
-        """Whether directories are full, or have room again."""
+        """Update which directories are full or have room again."""
         now_ms = self._clock_ms()
         for log_directory in self.online():
             log_directory.look_for_room(now_ms)
 
     def check(self) -> None:
-        """Put directories offline that are not there any more."""
+        """Take directories that have disappeared offline."""
         for log_directory in self._all:
             self.attempt(log_directory, LogDirectory.check_in_place)
 
@@ -163,13 +164,13 @@ class LogDirectories:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Of the last life, if all directories have what that one had (KIP-966); otherwise -1."""
+        """The last run's, if all directories have what it had (KIP-966); otherwise -1."""
         if len(self.online()) < len(self._all):
             return -1
         return max(self.previous_epochs) if len(self.previous_epochs) == 1 else -1
 
     def write_broker_epoch(self) -> None:
-        """Only if nothing that this broker says it has is lost by a crash."""
+        """Call only if a crash would lose nothing that this broker claims to have."""
         for log_directory in self._all:
             self.attempt(
                 log_directory,

@@ -1,10 +1,10 @@
 """One of the directories that hold partitions, as its logs see it.
 
 A directory whose disk failed goes offline: every later operation on its logs raises the first
-StorageError, so that nothing is acknowledged on a disk of which nobody knows what it kept.
+StorageError, so that nothing is acknowledged on a disk whose state is unknown.
 
 A directory whose disk is full (`disk_space`) stays online; appends are refused until there is room
-again, and replicas that others have are left to them.
+again, and in the meantime replicas that exist elsewhere are left to the other brokers.
 """
 
 import errno
@@ -20,7 +20,7 @@ from ottla.storage.errors import StorageError
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.open_files import OpenFiles
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 SHORT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
@@ -33,14 +33,14 @@ def _always() -> bool:
 
 
 class Discarded(NamedTuple):
-    """A file that is no longer part of a log; a start of the broker removes it too."""
+    """A file that is no longer part of a log; a broker start also removes it."""
 
     path: str
     delay_ms: int
 
 
 class Suspect(NamedTuple):
-    """A segment that is not what it should be, as somebody who read it has seen."""
+    """A segment that a reader found to look damaged."""
 
     topic_partition: TopicPartition
     base_offset: int
@@ -76,34 +76,34 @@ class LogDirectory:
         on_full: Callable[[], object] | None = None,
         reserve_bytes: int = 0,
     ) -> None:
-        """`on_full` hears, in any thread, that the directory is full or has room again."""
+        """`on_full` is called, in any thread, when the directory fills up or has room again."""
         self.path = path
         self.filesystem = filesystem
         self.open_files = OpenFiles(filesystem, open_files_max)
-        self.discarded: deque[Discarded] = deque()  # Files to remove, by whoever has the time.
-        self.suspects: deque[Suspect] = deque()  # To be examined, by whoever has the time.
+        self.discarded: deque[Discarded] = deque()  # Files to remove in the background.
+        self.suspects: deque[Suspect] = deque()  # To be examined in the background.
         self.failure: StorageError | None = None
         self.is_cordoned = False
         self.is_in_place: Callable[[], bool] = _always  # Set once the directory is locked.
         self.is_full = False
         self._on_failure = on_failure
         self._on_full = on_full
-        self.is_reserved = False  # What is left of the disk is the metadata's.
+        self.is_reserved = False  # The remaining space is reserved for metadata.
         self._space = DiskSpace(filesystem, path, reserve_bytes=reserve_bytes)
-        # Partitions that were made, renamed or removed: by this process, and perhaps by one before
-        # that was killed before it could sync them.
+        # Partitions created, renamed or removed by this process, and perhaps by an earlier one that
+        # was killed before it could sync them.
         self._changes_count = 1
-        self._changes_synced = 0  # So many of these changes are on the disk.
+        self._changes_synced = 0  # How many of these changes are on disk.
         self._shortage_reported = False
 
     def check_online(self) -> None:
         if self.failure is not None:
-            raise self.failure.with_traceback(None)  # It is raised often, and would gather frames.
+            raise self.failure.with_traceback(None)  # Raised often; would accumulate frames.
 
     def check_in_place(self) -> None:
-        """OSError when somebody has removed or replaced the directory under the running node.
+        """OSError if the directory was removed or replaced while the node runs.
 
-        Files that are open go on taking writes then, which nobody will ever find.
+        Open files would still accept writes that nobody will ever find.
         """
         if not self.is_in_place():
             raise FileNotFoundError(
@@ -111,12 +111,12 @@ class LogDirectory:
             )
 
     def check_room(self) -> None:
-        """Before records are appended."""
+        """Call before records are appended."""
         if self.is_reserved:
             raise ApiError(ErrorCode.kafka_storage_error, f"log directory {self.path} is full")
 
     def on_partitions_changed(self) -> None:
-        """The names are synced by the next flush of any log here: one sync for many partitions."""
+        """The next flush of any log here syncs the names: one sync for many partitions."""
         self._changes_count += 1
 
     def sync_partitions(self) -> None:
@@ -126,20 +126,20 @@ class LogDirectory:
             self._changes_synced = max(self._changes_synced, count)
 
     def suspect(self, topic_partition: TopicPartition, base_offset: int, reason: str) -> None:
-        """From any thread; once for each segment until it is examined."""
+        """Callable from any thread; queues each segment once until it is examined."""
         suspect = Suspect(topic_partition, base_offset)
         if suspect not in self.suspects:
             self.suspects.append(suspect)
-            _logger.error("checking %s, which looks damaged: %s", topic_partition, reason)
+            logger.error("checking %s, which looks damaged: %s", topic_partition, reason)
 
     def discard(self, paths: Iterable[str], delay_ms: int) -> None:
         self.discarded.extend(Discarded(path, delay_ms) for path in paths)
 
     def on_error(self, cause: OSError, *, while_syncing: bool = False) -> Exception:
-        """What to raise for an error of the disk; puts the directory offline unless it is full.
+        """The exception to raise for a disk error; takes the directory offline unless it is full.
 
-        A full disk has lost nothing, nor has a process without a free descriptor: the operation is
-        refused and may be tried again. If a sync finds the disk full, what was written is lost.
+        A full disk has lost nothing, nor has a process that ran out of descriptors: the operation
+        is refused and may be retried. If a sync finds the disk full, what was written is lost.
         """
         if cause.errno in SHORT_OF_SPACE and not while_syncing:
             if not self.is_full:
@@ -149,17 +149,17 @@ class LogDirectory:
             return self._short(f"no file of log directory {self.path} can be opened: {cause}")
         if self.failure is None:
             self.failure = StorageError(self.path, cause)
-            _logger.error("log directory %s goes offline: %s", self.path, cause)
+            logger.error("log directory %s goes offline: %s", self.path, cause)
             if self._on_failure is not None:
                 self._on_failure(self.failure)
         return self.failure
 
     def report_shortages_again(self) -> None:
-        """Called now and then, so that a disk that stays full is heard of but does not shout."""
+        """Called periodically, so that a disk that stays full is reported, but not all the time."""
         self._shortage_reported = False
 
     def look_for_room(self, now_ms: float) -> None:
-        """Called now and then, in one thread: whether the disk is full, or has room again."""
+        """Called periodically, in one thread: checks whether the disk is full or has room again."""
         try:
             is_full = self._space.look(now_ms, is_full=self.is_full)
         except OSError as error:
@@ -174,12 +174,12 @@ class LogDirectory:
         self.is_full = is_full
         self.is_reserved = is_full and self._space.give_up_reserve()
         if not is_full:
-            _logger.info("log directory %s has room again", self.path)
+            logger.info("log directory %s has room again", self.path)
         if self._on_full is not None:
             self._on_full()
 
     def _short(self, message: str) -> ApiError:
         if not self._shortage_reported:
             self._shortage_reported = True
-            _logger.warning("writes are refused: %s", message)
+            logger.warning("writes are refused: %s", message)
         return ApiError(ErrorCode.kafka_storage_error, message)

@@ -1,10 +1,10 @@
-"""All partition logs of a broker, in one or several log directories.
+"""All partition logs of a broker, in one or more log directories.
 
 The event loop creates, finds and deletes logs. Threads run what waits for the disk: `start`,
-`flush`, `retain`, `clean`, `checkpoint`, `truncate` and `stop`; they may run beside each other and
-beside the event loop.
+`flush`, `retain`, `clean`, `checkpoint`, `truncate` and `stop`; these may run concurrently with one
+another and with the event loop.
 
-A directory whose disk fails goes offline with its logs; the others go on.
+A directory whose disk fails goes offline with its logs; the others carry on.
 """
 
 import logging
@@ -46,10 +46,10 @@ from ottla.storage.removals import Removals
 from ottla.storage.scrubber import DirectoryScrubber
 from ottla.storage.throttle import Throttle
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-SCRUBS_PER_SECOND = 4  # In short turns, for a thread that computes holds up the event loop.
-_CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk does together.
+SCRUBS_PER_SECOND = 4  # In short turns, because a computing thread holds up the event loop.
+_CLOSING_THREADS_MIN = 8  # They wait for syncs, which the disk combines.
 
 
 class LogManager:
@@ -66,9 +66,9 @@ class LogManager:
         new_id: Callable[[], UUID] = uuid4,
         new_threads: Callable[[int, str], Executor] = ThreadPoolExecutor,
     ) -> None:
-        """In any thread, `on_failure` hears of directories that go offline.
+        """`on_failure` is called, in any thread, for each directory that goes offline.
 
-        And `on_full` that one is full, or has room again.
+        `on_full` likewise when one fills up or has room again.
         """
         values = broker or ConfigValues()
         self.log_dirs = LogDirectories(
@@ -90,9 +90,9 @@ class LogManager:
         self._maker = LogMaker(filesystem, clock_ms, values[PRODUCER_ID_EXPIRATION_MS])
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self.log_dirs, 0)  # Logs in each directory.
-        self._damaged: dict[PartitionLog, None] = {}  # Those that have damage, or had.
+        self._damaged: dict[PartitionLog, None] = {}  # Logs that have damage or had some.
         self._corrupt = CorruptLogs(filesystem, new_id)
-        self._strangers: dict[TopicPartition, PartitionLog] = {}  # Without a known topic id.
+        self._strangers: dict[TopicPartition, PartitionLog] = {}  # Logs whose topic id is unknown.
         self.futures = FutureLogs(self.log_dirs, new_id, self._maker)
         self._removals = Removals(self.log_dirs, filesystem, clock_ms)
         self._checkpoints = CheckpointWriter(
@@ -116,8 +116,8 @@ class LogManager:
     def start(self, node_id: int, cluster_id: str | None = None) -> None:
         """Lock the directories, check that they are this node's, and load their logs.
 
-        Without a cluster id it is that of the directories, or a new one. WrongDirectory stops the
-        start; a directory whose disk fails is left out, unless it is the last one.
+        Without a cluster id, uses that of the directories or a new one. WrongDirectory aborts the
+        start; a directory whose disk fails is skipped, unless it is the last one.
         """
         try:
             self.log_dirs.lock()
@@ -132,7 +132,7 @@ class LogManager:
         loaded: list[LoadedDirectory] = []
         work = partial(self._load, loaded)
         with self._new_threads(len(log_directories), "load-directories") as threads:
-            list(threads.map(lambda one: log_directories.take_up(one, work), log_directories))
+            list(threads.map(lambda path: log_directories.take_up(path, work), log_directories))
         for directory in loaded:
             for log in directory.logs:
                 self._take_up(log)
@@ -150,23 +150,23 @@ class LogManager:
     def get(
         self, topic_partition: TopicPartition, topic_id: UUID | None = None
     ) -> PartitionLog | None:
-        """None also when the log that is here is not of the topic with this id."""
+        """Also None if the log found belongs to a topic with another id."""
         log = self._logs.get(topic_partition)
         if log is None or (topic_id is not None and log.topic_id != topic_id):
             return None
         return log
 
     def logs(self) -> Iterator[PartitionLog]:
-        """Those of the directories that are online."""
+        """The logs in online directories."""
         return (log for log in list(self._logs.values()) if log.log_directory.failure is None)
 
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, config: LogConfig
     ) -> PartitionLog:
-        """Make the log of a partition, in the directory with the fewest.
+        """Create the log of a partition, in the directory with the fewest.
 
-        A log of another topic of that name is set aside. Nothing is synced: the first flush does
-        that for all partitions that were made before.
+        A log of another topic with the same name is set aside. Nothing is synced: the first flush
+        does that for all partitions created before it.
         """
         corrupt = self._corrupt.find(topic_partition, topic_id)
         if corrupt is not None:
@@ -187,7 +187,7 @@ class LogManager:
         return log
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of use at once; its files go after file.delete.delay.ms."""
+        """Take a log out of service at once; its files are removed after file.delete.delay.ms."""
         corrupt = self._corrupt.take_deletable(topic_partition)
         if corrupt is not None:
             self._delete_corrupt(topic_partition, corrupt)
@@ -198,17 +198,17 @@ class LogManager:
         self._forget(log)
 
     def set_aside(self, topic_partition: TopicPartition) -> None:
-        """Take a log out of use whose topic the cluster does not have.
+        """Take a log out of service whose topic the cluster does not have.
 
-        Perhaps the metadata is what is wrong, so nothing is removed: the directory gets a name that
-        ends in `-stray`, and is a person's to remove or to rename.
+        The metadata may be what is wrong, so nothing is removed: the directory gets a name that
+        ends in `-stray`, for a person to remove or rename.
         """
         log = self._logs[topic_partition]
         if log.log_directory.failure is None:
             before = log.directory
             path = f"{log.log_directory.path}/{name_for_stray(topic_partition, self._new_id())}"
             if self._rename(log, path):
-                _logger.warning(
+                logger.warning(
                     "the cluster has no topic with the id %s of %s; the directory is set aside as "
                     "%s and is removed by nobody but you",
                     log.topic_id,
@@ -218,7 +218,7 @@ class LogManager:
         self._forget(log)
 
     def promote(self, future: PartitionLog) -> PartitionLog:
-        """What moved to another directory is the log now; returns the former, to be retired."""
+        """Make the moved replica the log; returns the former one, to be retired."""
         topic_partition = future.topic_partition
         log = self._logs[topic_partition]
         future.rename(f"{future.log_directory.path}/{topic_partition}", instead_of=log)
@@ -228,12 +228,12 @@ class LogManager:
         return log
 
     def settle(self, log_directory: LogDirectory) -> None:
-        """In a thread, before and after a move: checkpoints and names are those of its logs."""
+        """Write checkpoints and sync names; in a thread, before and after a move."""
         self.log_dirs.attempt(log_directory, self._write_checkpoints)
         self.log_dirs.attempt(log_directory, LogDirectory.sync_partitions)
 
     def retire(self, log: PartitionLog) -> None:
-        """Rename its directory for deletion: another was promoted, synced and settled."""
+        """Rename its directory for deletion, once another was promoted, synced and settled."""
         if log.log_directory.failure is None:
             path = self._path_for_deletion(log.log_directory, log.topic_partition)
             self._rename(log, path)
@@ -250,12 +250,12 @@ class LogManager:
         self._counts[log.log_directory] -= 1
 
     def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
-        """Make room for a new copy of a log that is not served, from the leader or a backup."""
+        """Make room for a new replica of an unserved log, from the leader or a backup."""
         self._corrupt.set_aside(topic_partition)
 
     @property
     def damaged(self) -> list[PartitionLog]:
-        """The logs of which parts cannot be served."""
+        """The logs that cannot be served completely."""
         return [
             log
             for log in list(self._damaged)
@@ -264,22 +264,22 @@ class LogManager:
 
     @property
     def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:
-        """The logs that are not served because their bytes are damaged."""
+        """The logs that are not served at all, because their bytes are damaged."""
         return self._corrupt.all
 
     @property
     def uncleanable_count(self) -> int:
-        """Logs that are not compacted, because they are damaged."""
+        """The number of logs that are not compacted because they are damaged."""
         return self._cleaner.uncleanable_count
 
     def flush(self) -> None:
-        """Sync every log that has something to sync."""
+        """Sync every log with unsynced data."""
         for log in self.logs():
             if log.flushed_offset < log.log_end_offset:
                 self._guarded(log, PartitionLog.flush)
 
     def reconfigure(self, values: ConfigValues) -> None:
-        """What can be altered while the broker runs; it holds from the next round of each."""
+        """Apply dynamic settings; each takes effect from the next round of its job."""
         self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         self._throttle.bytes_per_second = values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND]
         self._cleaner.dedupe_buffer_size = values[LOG_CLEANER_DEDUPE_BUFFER_SIZE]
@@ -289,19 +289,19 @@ class LogManager:
             log.producers.expiration_ms = self._maker.producer_expiration_ms
 
     def retain(self) -> None:
-        """Take expired segments out of the logs."""
+        """Remove expired segments from the logs."""
         now_ms = self._clock_ms()
         for log in self.logs():
             self._guarded(log, lambda log: self.counters.delete_expired(log, now_ms))
 
     def expire_producers(self) -> None:
-        """Forget producers that have been silent."""
+        """Forget idle producers."""
         now_ms = self._clock_ms()
         for log in self.logs():
             self._guarded(log, lambda log: log.expire_producers(now_ms))
 
     def clean(self) -> bool:
-        """Compact the logs that are due, the one that needs it most first; False if none was."""
+        """Compact the logs that are due, the most urgent first; False if none was."""
         count = 0
         try:
             while count < len(self._logs) and not self._stopping.is_set():
@@ -311,7 +311,7 @@ class LogManager:
                 self.counters.on_cleaned(cleaned)
                 count += 1
         except (StorageError, ApiError) as error:
-            _logger.warning("compaction stopped: %s", error)
+            logger.warning("compaction stopped: %s", error)
         return count > 0
 
     @property
@@ -319,7 +319,7 @@ class LogManager:
         return any(scrubber.is_due(self._scrub_bytes) for scrubber in self._scrubbers.values())
 
     def scrub(self) -> None:
-        """SCRUBS_PER_SECOND times: check a little of each directory, and what looked damaged."""
+        """Called SCRUBS_PER_SECOND times: checks part of each directory, and suspect segments."""
         for log_directory, scrubber in self._scrubbers.items():
             if log_directory.failure is None and not self._stopping.is_set():
                 self.log_dirs.attempt(log_directory, partial(self._scrub, scrubber))
@@ -328,13 +328,13 @@ class LogManager:
         scrubber.step(dict(self._logs), self._scrub_bytes // SCRUBS_PER_SECOND)
 
     def remove_discarded(self) -> None:
-        """Remove the files of deleted logs and segments whose delay is over."""
+        """Remove the files of deleted logs and segments whose delay has passed."""
         for log_directory, path in self._removals.take_due():
             if log_directory.failure is None:
                 self.log_dirs.attempt(log_directory, partial(self._remove, path))
 
     def checkpoint(self) -> None:
-        """Write down how far each log is synced and committed, where it starts, and its indexes."""
+        """Write recovery points, high watermarks, log start offsets and the active indexes."""
         for log in self.logs():
             self._guarded(log, PartitionLog.write_indexes)
         for log_directory in self.log_dirs:
@@ -343,14 +343,14 @@ class LogManager:
                 self.log_dirs.attempt(log_directory, self._write_checkpoints)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Truncate logs; their recovery points are written down first, once for all of them.
+        """Truncate logs, after writing their recovery points once for all of them.
 
-        A log that was deleted meanwhile is left out.
+        A log deleted meanwhile is skipped.
         """
         self._truncate(offsets, PartitionLog.end_before, PartitionLog.truncate_to)
 
     def start_anew(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """As `truncate`: remove everything from logs, which then begin at these offsets."""
+        """Like `truncate`: empty logs, which then begin at these offsets."""
         self._truncate(offsets, lambda _, offset: offset, PartitionLog.truncate_fully_and_start_at)
 
     def _truncate(
@@ -367,7 +367,7 @@ class LogManager:
             for log_directory in dict.fromkeys(log.log_directory for log in logs):
                 self.log_dirs.attempt(
                     log_directory,
-                    lambda one: self._checkpoints.write_recovery_points(one, ends),
+                    lambda directory: self._checkpoints.write_recovery_points(directory, ends),
                 )
             for log in logs:
                 offset = offsets[log.topic_partition]
@@ -376,10 +376,10 @@ class LogManager:
 
     def directories(self) -> list[DirectoryInfo]:
         logs, moves = list(self._logs.values()), self.futures.moves(self._logs)
-        return [DirectoryInfo.of(one, logs, moves) for one in self.log_dirs]
+        return [DirectoryInfo.of(directory, logs, moves) for directory in self.log_dirs]
 
     def stop(self) -> None:
-        """Close every log; the next start finds a clean shutdown where all went well."""
+        """Close every log; the next start finds a clean shutdown where everything succeeded."""
         self._stopping.set()
         futures = [log for log in self.futures.all.values() if log.log_directory.failure is None]
         count = max(self._threads_count, _CLOSING_THREADS_MIN) * len(self.log_dirs)
@@ -423,7 +423,7 @@ class LogManager:
         elif other is None:
             self._add(log)
         elif log.topic_id != other.topic_id:
-            _logger.error("%s is not served: %s has its name", log.directory, other.directory)
+            logger.error("%s is not served: %s has its name", log.directory, other.directory)
         elif has_more(log, other):
             self._forget(other)
             self.futures.set_duplicate_aside(other, log)
@@ -458,7 +458,7 @@ class LogManager:
         return f"{log_directory.path}/{name_for_deletion(topic_partition, self._new_id())}"
 
     def _on_damage(self, log: PartitionLog) -> None:
-        """In any thread."""
+        """Called in any thread."""
         self._damaged[log] = None
 
     def _add(self, log: PartitionLog) -> None:
@@ -468,22 +468,22 @@ class LogManager:
         self._counts[log.log_directory] += 1
 
     def _close(self, log: PartitionLog) -> LogDirectory | None:
-        """The log's directory if it could not be closed in order."""
+        """The log's directory if the log could not be closed cleanly."""
         try:
             log.close()
         except (StorageError, ApiError) as error:
-            _logger.error("%s was not closed cleanly: %s", log.topic_partition, error)
+            logger.error("%s was not closed cleanly: %s", log.topic_partition, error)
             return log.log_directory
         return None
 
     def _guarded(self, log: PartitionLog, work: Callable[[PartitionLog], object]) -> bool:
-        """For background work: trouble with one log is not the others'. False if there was some."""
+        """Run background work; a failing log does not affect the others. False if it failed."""
         try:
             work(log)
         except (StorageError, ApiError) as error:
-            # Else it was deleted meanwhile, or the directory has said what is wrong.
+            # Otherwise the log was deleted, or its directory has already reported the problem.
             if self._logs.get(log.topic_partition) is log and not log.log_directory.is_full:
-                _logger.warning("work on %s failed: %s", log.topic_partition, error)
+                logger.warning("work on %s failed: %s", log.topic_partition, error)
             return False
         return True
 

@@ -1,22 +1,22 @@
 """The idempotent and transactional producers of a log.
 
-A check changes nothing and comes before the append; an update comes after it and cannot fail. The
-same updates rebuild the state from the log: from the newest snapshot, batch by batch.
+A check changes nothing and precedes the append; an update follows it and cannot fail. The same
+updates rebuild the state from the log: from the newest snapshot, batch by batch.
 
     check            what a client sent: epoch, sequence, duplicate, transaction
-    check_epoch      what a coordinator writes for a producer, which has no sequence
+    check_epoch      what a coordinator writes for a producer, without a sequence
     check_marker     the end of a transaction
     update           a data batch was appended
     update_marker    a marker was appended
-    replay           a batch was found in the log or copied from the leader
+    replay           a batch was found in the log or fetched from the leader
 
 As in Kafka 4, a producer that the log does not know (it is new, expired, or its records are gone)
 may begin at any sequence; a new epoch of a known producer begins at 0; a duplicate is recognized
-among the last five batches and answered with the offsets that it had; an older one is out of order.
-A batch without a producer id never comes here.
+among the last five batches and answered with its original offsets; an older one is out of order.
+Batches without a producer id never reach this module.
 
-One thread at a time uses it, under the log's lock; `last_records` and `first_unstable_offset` may
-also come from others, which see it as it was at some moment.
+It is used under the log's lock, by one thread at a time; other threads may call `last_records` and
+`first_unstable_offset`, which see the state as of some moment.
 """
 
 import logging
@@ -37,7 +37,7 @@ from ottla.storage.producer_snapshot import (
     snapshot_path,
 )
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EXPIRATION_MS = 24 * 3_600_000
 
@@ -51,9 +51,9 @@ class CompletedTransaction(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """For compaction, which keeps the last batch of every producer that the log remembers."""
+    """For compaction, which keeps the last batch of every remembered producer."""
 
-    last_offset: int  # -1: only a marker of this epoch is there.
+    last_offset: int  # -1: only a marker of this epoch exists.
     producer_epoch: int
 
 
@@ -78,17 +78,17 @@ class ProducerStateManager:
         expiration_ms: int = EXPIRATION_MS,
         names: Iterable[str] | None = None,
     ) -> None:
-        """`names` are those of the files in the directory, where they are known."""
+        """`names` are the files in the directory, if known."""
         self.topic_partition = topic_partition
-        self.directory = directory  # Set anew when the directory is renamed.
+        self.directory = directory  # Updated when the directory is renamed.
         self.expiration_ms = expiration_ms
         self._filesystem = filesystem
         self._producers: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}  # First offset to producer id. Invariant: in order.
-        self._unreplicated: dict[int, int] = {}  # First offset to that of the marker.
+        self._ongoing: dict[int, int] = {}  # First offset to producer id. Invariant: sorted.
+        self._unreplicated: dict[int, int] = {}  # First offset to the offset of the marker.
         self._snapshots = snapshot_offsets(
             filesystem.list(directory) if names is None else names
-        )  # Invariant: in order.
+        )  # Invariant: sorted.
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -124,7 +124,7 @@ class ProducerStateManager:
         return first if undecided is None else min(first, undecided)
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
-        """None: append it. Else it is a duplicate of the batch returned. ApiError: refuse it."""
+        """None: append it. A batch: it is a duplicate of that one. ApiError: reject it."""
         entry = self._producers.get(header.producer_id)
         if entry is None:
             return None
@@ -152,8 +152,8 @@ class ProducerStateManager:
     ) -> None:
         """From version 2 on (KIP-890) every end of a transaction raises the producer's epoch.
 
-        So a marker of the epoch that is current while a transaction is open comes too late: it
-        belongs to the transaction before. Without an open one it is a retry and does no harm.
+        So a marker with the current epoch that arrives while a transaction is open is late: it
+        belongs to the transaction before. Without an open one it is a harmless retry.
         """
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -191,7 +191,7 @@ class ProducerStateManager:
     def update_marker(
         self, header: BatchHeader, marker: Marker, offset: int
     ) -> CompletedTransaction | None:
-        """A marker was appended; returns the transaction that it ended, if that had records."""
+        """A marker was appended; returns the transaction that it ended, if it had records."""
         producer_id = header.producer_id
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -216,7 +216,7 @@ class ProducerStateManager:
     def replay(
         self, batches: Buffer, position: int, header: BatchHeader
     ) -> CompletedTransaction | None:
-        """Follow a batch that is in the log, whose header was read from `position`."""
+        """Apply a batch in the log, whose header was read from `position`."""
         if header.producer_id < 0:
             return None
         if not header.is_control:
@@ -226,7 +226,7 @@ class ProducerStateManager:
             marker = parse_marker(record)
             if marker is not None:
                 return self.update_marker(header, marker, record.offset)
-        return None  # Compaction has emptied it, or it is not a marker.
+        return None  # Compaction emptied it, or it is not a marker.
 
     def last_records(self) -> dict[int, LastRecord]:
         """By producer id."""
@@ -236,19 +236,19 @@ class ProducerStateManager:
         }
 
     def expire(self, now_ms: int) -> None:
-        """Forget producers that have been silent, but none that has an open transaction."""
+        """Forget idle producers, except those with an open transaction."""
         expired = [entry for entry in self if self._is_expired(entry, now_ms)]
         for entry in expired:
             del self._producers[entry.producer_id]
 
     def on_log_start_moved(self, log_start_offset: int) -> None:
-        """Producers are not forgotten with their records, only when they expire."""
+        """Producers are forgotten only when they expire, not with their records."""
         self._forget_replicated(log_start_offset)
 
     def take_snapshot(self, end_offset: int, *, sync: bool = True) -> None:
-        """Save the state as it is after the record before `end_offset`.
+        """Save the state after the record before `end_offset`.
 
-        Without `sync` a crash may lose or tear it, which costs a longer replay and nothing else.
+        Without `sync` a crash may lose or tear it, which only costs a longer replay.
         """
         if end_offset in self._snapshots:
             return
@@ -265,9 +265,9 @@ class ProducerStateManager:
         self._snapshots.sort()
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> int:
-        """Go back to the newest snapshot of the log as it is now.
+        """Return to the newest snapshot that is valid for the log's current bounds.
 
-        Returns the offset from which the log replays its batches into this.
+        Returns the offset from which the log must replay its batches.
         """
         for offset in list(self._snapshots):
             if not log_start_offset < offset <= log_end_offset:
@@ -281,14 +281,14 @@ class ProducerStateManager:
         return log_start_offset
 
     def truncate_fully(self) -> None:
-        """The log has no records any more."""
+        """The log is empty."""
         self._clear()
         for offset in list(self._snapshots):
             self._remove_snapshot(offset)
 
     @property
     def snapshots(self) -> tuple[int, ...]:
-        """Their offsets, in order."""
+        """Their offsets, sorted."""
         return tuple(self._snapshots)
 
     def remove_snapshots_before(self, offset: int) -> None:
@@ -297,7 +297,7 @@ class ProducerStateManager:
                 self._remove_snapshot(snapshot)
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
-        """Keep those at the beginning of a segment, and one past the last: the orderly stop's."""
+        """Keep those at a segment's base offset, and one past the last: the clean shutdown's."""
         base_offsets = set(segment_base_offsets)
         last = max(base_offsets, default=-1)
         strays = [offset for offset in self._snapshots if offset not in base_offsets]
@@ -360,7 +360,7 @@ class ProducerStateManager:
         try:
             saved = decode_snapshot(self._filesystem.read_bytes(path))
         except (CorruptSnapshot, FileNotFoundError) as error:
-            _logger.warning("skipping producer snapshot %s: %s", path, error)
+            logger.warning("skipping producer snapshot %s: %s", path, error)
             return False
         entries = [ProducerEntry.of_snapshot(entry) for entry in saved]
         entries.sort(key=lambda entry: entry.transaction_first_offset)

@@ -1,14 +1,14 @@
-"""Brings a log into order after a crash.
+"""Recovers a log after a crash.
 
-The batches from the segment of the recovery point on are read, checked and indexed anew. Past the
-recovery point a damaged batch is the torn end of what was being written: it is truncated with all
-that follows, unless the machine has not stopped and intact batches follow. Before it, the damage is
-to what had been synced: it is passed over and not served, or, if nobody can tell where it ends, the
-whole log is not.
+The batches from the recovery point's segment on are read, checked and reindexed. Past the recovery
+point a damaged batch is the torn end of the last write: it is truncated with everything after it,
+unless the machine has not stopped and intact batches follow. Before the recovery point, synced data
+is damaged: the damage is skipped and not served, or, if its end cannot be found, the whole log is
+not served.
 
-What is intact past the recovery point is written again, byte for byte, before it counts as synced.
-A sync that failed leaves pages in the cache that the disk does not have and that no later sync
-would write, and neither the next process nor the system remembers it (docs/adr/0009).
+What is intact past the recovery point is rewritten, byte for byte, before it counts as synced. A
+failed sync leaves pages in the cache that the disk does not have and that no later sync would
+write, and neither the next process nor the system remembers it (docs/adr/0009).
 """
 
 import logging
@@ -36,7 +36,7 @@ from ottla.storage.segment import (
 )
 from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class LoadRequest:
     log_start_offset: int
     clean_shutdown: bool
     producer_expiration_ms: int
-    checks_all: bool = False  # Also the segments before that of the recovery point.
-    pass_over_damage: bool = False  # Otherwise damage before the recovery point is CorruptLog.
-    # The machine has not stopped since: only the last write can be torn, whatever was synced.
+    checks_all: bool = False  # Also the segments before the recovery point's.
+    pass_over_damage: bool = False  # Otherwise damage before the recovery point raises CorruptLog.
+    # The machine has not stopped since: only the last write can be torn, synced or not.
     writes_survived: bool = False
 
 
@@ -71,19 +71,19 @@ class Recovery:
         self._request = request
         self._producers = producers
         self._epochs = epochs
-        self._next_offset = 0  # Of the log as far as it has been read.
+        self._next_offset = 0  # Of the log, as far as it has been read.
         self._is_truncated = False
-        self._epoch = -1  # Of the batches that were read.
-        self._known_epoch = epochs.latest_epoch  # The latest that was synced.
+        self._epoch = -1  # The latest in the batches read.
+        self._known_epoch = epochs.latest_epoch  # The latest one synced.
         self.may_lack_synced = False
 
     def run(self, log_start_offset: int) -> int:
-        """Check what may not have been synced, truncate at damage; the log's end offset."""
+        """Check what may not have been synced, truncate at damage; returns the log end offset."""
         while True:
             try:
                 return self._run(log_start_offset)
             except _FoundDamage:
-                pass  # Segments know of it now. From the beginning, with the producers of before.
+                pass  # Segments now know the damage. Start over, with the earlier producer state.
 
     def _run(self, log_start_offset: int) -> int:
         request = self._request
@@ -104,14 +104,14 @@ class Recovery:
             segment.seal()
         for segment in self.segments[first:]:
             segment.on_verified(0, segment.size)
-        # Indexing anew empties the files of indexes, and no flush writes those of closed segments.
+        # Reindexing empties the index files, and no flush writes those of closed segments.
         is_reindexed = first < len(self.segments) - 1
         if self._is_truncated or is_reindexed or self._next_offset > request.recovery_point:
             self._sync(self.segments[first:])
         return self._next_offset
 
     def _first_to_check(self) -> int:
-        """The segment of the recovery point, or one before it whose indexes are not sound."""
+        """The recovery point's segment, or the first one before it with invalid indexes."""
         if self._request.checks_all:
             return 0
         first = index_of(self.segments, self._request.recovery_point)
@@ -119,7 +119,7 @@ class Recovery:
             try:
                 self._validate_indexes(self.segments[index])
             except CorruptIndex as error:
-                _logger.warning("rebuilding indexes: %s", error)
+                logger.warning("rebuilding indexes: %s", error)
                 return index
         return first
 
@@ -130,7 +130,7 @@ class Recovery:
             segment.offset_index.validate()
 
     def _check(self, segment: Segment) -> bool:
-        """Index the intact batches of the segment; False if that is not all of it."""
+        """Index the intact batches of the segment; False if the rest was truncated."""
         if segment.base_offset < self._next_offset:
             self._truncate(segment, 0, f"the one before it reaches to offset {self._next_offset}")
             return False
@@ -161,7 +161,7 @@ class Recovery:
         return damage is None
 
     def _has_lost_end(self) -> bool:
-        """Whether a segment that ends too early has lost its end, at the boundary of a batch."""
+        """Whether a segment that ends too early has lost its end, at a batch boundary."""
         request = self._request
         return (
             self._next_offset >= request.recovery_point
@@ -170,7 +170,7 @@ class Recovery:
         )
 
     def _pass_known_damage(self, segment: Segment, position: int) -> None:
-        """The offsets that it stood for are no gap."""
+        """The offsets that the damage stood for are not a gap."""
         for damage in segment.damage:
             if damage.end == position:
                 self._next_offset = max(self._next_offset, damage.next_offset)
@@ -192,16 +192,16 @@ class Recovery:
             raise CorruptBatch(f"leader epoch {epoch} comes after {latest}")
 
     def _ceiling(self, segment: Segment) -> int:
-        """All offsets of the segment are less."""
+        """All offsets of the segment are below this."""
         following = next((s for s in self.segments if s.base_offset > segment.base_offset), None)
         if following is not None:
             return following.base_offset
         return segment.base_offset + RELATIVE_OFFSET_MAX + 1
 
     def _epoch_max(self, offset: int) -> int:
-        """Of the last batch, which no other one follows that would show that it is too large.
+        """The upper bound for the epoch of the last batch, which no successor can check.
 
-        The metadata's recovery point runs ahead of its checkpoint of epochs (`checks_all`).
+        The metadata's recovery point runs ahead of its epoch checkpoint (`checks_all`).
         """
         request = self._request
         if request.checks_all or offset >= request.recovery_point or self._known_epoch < 0:
@@ -209,7 +209,7 @@ class Recovery:
         return max(self._known_epoch, self._epoch)
 
     def _leaves_a_gap(self, header: BatchHeader) -> bool:
-        """Compaction leaves gaps; without it, only an offset that was changed does."""
+        """Compaction leaves gaps; without it, a gap means that an offset was changed."""
         recovery_point = self._request.recovery_point
         if self._next_offset < recovery_point:
             return self._next_offset + header.last_offset_delta + 1 == recovery_point
@@ -226,7 +226,7 @@ class Recovery:
         )
         self._epoch = max(self._epoch, header.partition_leader_epoch)
         if self._epoch not in (-1, self._epochs.latest_epoch):
-            # A later one is no longer true, or never was: batches know better than the checkpoint.
+            # A later entry is obsolete, or never was true: batches know better than the checkpoint.
             self._epochs.assign(self._epoch, header.base_offset)
         completed = self._producers.replay(batch.buffer, batch.buffer_position, header)
         note_aborted(segment, completed)
@@ -240,7 +240,7 @@ class Recovery:
         if has_intact_after and request.writes_survived and request.pass_over_damage:
             self._pass_over(segment, position, reason)
         self.may_lack_synced |= has_intact_after
-        _logger.warning(
+        logger.warning(
             "%s: truncated %d bytes that were never synced, at position %d, offset %d: %s",
             segment.path,
             segment.size - position,
@@ -254,19 +254,21 @@ class Recovery:
         segment.file().truncate(position)
 
     def _pass_over(self, segment: Segment, position: int, reason: str) -> NoReturn:
-        """What was there and is damaged is not served; raises _FoundDamage, or CorruptLog."""
+        """Mark the damaged part as not served; raises _FoundDamage or CorruptLog."""
         if not self._request.pass_over_damage:
             raise CorruptLog(segment.path, position, self._next_offset, reason)
         known, recovery_point = segment.damage, self._request.recovery_point
         is_last = not any(later.size for later in self._after(segment))
         found = [
-            one
-            for one in self._examine(segment, 0).damage
-            if one.first_offset < recovery_point
-            or (self._request.writes_survived and not (is_last and one.end == segment.size))
+            stretch
+            for stretch in self._examine(segment, 0).damage
+            if stretch.first_offset < recovery_point
+            or (self._request.writes_survived and not (is_last and stretch.end == segment.size))
         ]
-        if not any(one.position <= position <= one.end for one in found if one not in known):
-            found = [one for one in known if one.end <= position]
+        if not any(
+            stretch.position <= position <= stretch.end for stretch in found if stretch not in known
+        ):
+            found = [stretch for stretch in known if stretch.end <= position]
             found.append(
                 Damage(
                     segment.path,
@@ -280,7 +282,7 @@ class Recovery:
         if segment is self.segments[-1] and found[-1].end == segment.size:
             found[-1] = found[-1]._replace(next_offset=recovery_point)
         for damage in found:
-            _logger.error("%s; it is not served until it is repaired", damage)
+            logger.error("%s; it is not served until it is repaired", damage)
         segment.damage = tuple(found)
         raise _FoundDamage
 
@@ -299,7 +301,7 @@ class Recovery:
         return examination
 
     def _has_intact_after(self, segment: Segment, position: int) -> bool:
-        """What was written later is there: this is more than the torn end of the last write."""
+        """Whether later writes are intact: then it is more than the torn end of the last write."""
         if any(later.size for later in self._after(segment)):
             return True
         damage = self._examine(segment, position).damage
@@ -310,7 +312,7 @@ class Recovery:
 
     def _drop_after(self, index: int) -> None:
         for segment in reversed(self.segments[index + 1 :]):
-            _logger.warning("%s: dropped: the segment before it was truncated", segment.path)
+            logger.warning("%s: dropped: the segment before it was truncated", segment.path)
             remove_all(segment.log_directory.filesystem, segment.mark_deleted())
         del self.segments[index + 1 :]
         truncated = self.segments[index]
@@ -329,9 +331,9 @@ class Recovery:
 
 
 class _Rewriting:
-    """Writes batches where they are, those of one read together.
+    """Rewrites batches in place, those of one read together.
 
-    It takes the bytes that were checked: the cache may have dropped them when it is asked again.
+    It writes the bytes that were checked: the cache may drop them before another read.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -354,7 +356,7 @@ class _Rewriting:
 
 
 def unindexed_bytes_max(config: LogConfig) -> int:
-    """A segment up to this size may have no offset index, or an empty one."""
+    """A segment up to this size may lack an offset index or have an empty one."""
     return 2 * config.index_interval_bytes
 
 

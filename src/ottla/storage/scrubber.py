@@ -1,12 +1,12 @@
-"""Reads closed segments in the background and tells what is damaged in them.
+"""Reads closed segments in the background and reports damage.
 
-Each log directory is gone through again and again, partition by partition in the order of their
-names, a few megabytes a second. How far a pass has come is written down from time to time, so that
-a restart goes on there. Segments that looked wrong to somebody who read them come first, without a
-limit: they are not served until it is known what is wrong with them.
+Each log directory is scanned over and over, partition by partition in name order, a few megabytes
+per second. The progress of a pass is saved periodically, so that a restart resumes there. Segments
+that a reader found suspect come first, without a rate limit: they are not served until the damage
+is known.
 
-Damage is noted in the segment (`Segment.damage`), which is served around it from then on. Indexes
-that are wrong are made anew. Replication repairs what it can (see `replication.damaged_replicas`).
+Damage is recorded in the segment (`Segment.damage`), and reads then avoid it. Wrong indexes are
+rebuilt. Replication repairs what it can (see `replication.damaged_replicas`).
 """
 
 import json
@@ -26,17 +26,17 @@ from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.reading import LogPosition
 from ottla.storage.segment import Segment
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 STATE_FILE: Final = ".ottla_scrub"
 
-_SEGMENT_BYTES_MIN: Final = 1 << 16  # What a small segment counts for: opening it costs, too.
+_SEGMENT_BYTES_MIN: Final = 1 << 16  # What a small segment counts as: opening it has a cost, too.
 
 OnDamage = Callable[[PartitionLog], object]
 
 
 class _Next(NamedTuple):
-    """The segment to go on with is the first one that does not come before this."""
+    """The pass resumes at the first segment that does not come before this."""
 
     topic: str
     partition: int
@@ -47,10 +47,10 @@ _BEGINNING: Final = _Next("", -1, -1)
 
 
 class _Work:
-    """One segment that is being examined."""
+    """A segment being examined."""
 
     def __init__(self, log: PartitionLog, segment: Segment, end: LogPosition) -> None:
-        """`end` is where the segment ends, and the offset that comes after it."""
+        """`end` is where the segment ends, with the offset that follows it."""
         self.log = log
         self.segment = segment
         self.truncations_count = log.truncations_count
@@ -68,12 +68,12 @@ class _Work:
         self.end_position = end.position
 
     def is_void(self) -> bool:
-        """The segment is not what it was when this began."""
+        """The segment has changed since this began."""
         return self.segment.removed or self.log.truncations_count != self.truncations_count
 
 
 class DirectoryScrubber:
-    """One thread at a time uses it."""
+    """Not thread-safe."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class DirectoryScrubber:
         interval_ms: int,
         on_damage: OnDamage,
     ) -> None:
-        """`on_damage` hears, in this thread, of logs that have damage which was not known."""
+        """`on_damage` is called, in this thread, for logs with newly found damage."""
         self._log_directory = log_directory
         self._now_ms = now_ms
         self._interval_ms = interval_ms
@@ -92,28 +92,28 @@ class DirectoryScrubber:
         self._work: _Work | None = None
         self._order: list[TopicPartition] = []  # Of this pass.
         self._written: bytes | None = None
-        self.damage_count = 0  # Found since the process began.
+        self.damage_count = 0  # Since the process started.
         self.bytes_count = 0
 
     def load(self) -> None:
-        """Go on where the last process was; from the beginning if that is not known."""
+        """Resume where the last process stopped; from the beginning if that is unknown."""
         path = f"{self._log_directory.path}/{STATE_FILE}"
         try:
             state = json.loads(self._log_directory.filesystem.read_bytes(path))
             following = state["next"]
             self._next = None if following is None else _Next(*following)
             self._pass_began_ms = min(int(state["passBeganMs"]), self._now_ms())
-            suspects = [Suspect(TopicPartition(*one[:2]), one[2]) for one in state["suspects"]]
+            suspects = [Suspect(TopicPartition(*row[:2]), row[2]) for row in state["suspects"]]
         except FileNotFoundError:
             return
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            _logger.warning("cannot read %s; checking all segments: %s", path, error)
+            logger.warning("cannot read %s; checking all segments: %s", path, error)
             self._next = _BEGINNING
             return
         self._log_directory.suspects.extend(suspects)
 
     def save(self, logs: Iterable[PartitionLog]) -> None:
-        """Cheap when there is nothing new."""
+        """Cheap if nothing has changed."""
         suspects = [
             [*log.topic_partition, segment.base_offset]
             for log in logs
@@ -129,7 +129,7 @@ class DirectoryScrubber:
             self._written = data
 
     def is_due(self, bytes_max: int) -> bool:
-        """Whether a step would do something."""
+        """Whether a step would do anything."""
         if self._log_directory.failure is not None:
             return False
         is_in_pass = self._next is not None or self._work is not None
@@ -140,7 +140,7 @@ class DirectoryScrubber:
         return not 0 <= self._now_ms() - self._pass_began_ms < self._interval_ms
 
     def step(self, logs: Mapping[TopicPartition, PartitionLog], bytes_max: int) -> None:
-        """Look at what is suspect, then read so many bytes of what comes next."""
+        """Examine the suspect segments, then read this many bytes of what comes next."""
         self.examine_suspects(logs)
         left = bytes_max
         while left > 0:
@@ -161,7 +161,7 @@ class DirectoryScrubber:
                     self._finish(_Work(log, end.segment, end))
 
     def _begin(self, logs: Mapping[TopicPartition, PartitionLog]) -> _Work | None:
-        """The next segment of this pass, or of a new one if it is time; None if there is none."""
+        """The next segment of this pass, or of a new one if it is due; None if there is none."""
         if self._next is None:
             if not self._is_pass_due():
                 return None
@@ -182,7 +182,7 @@ class DirectoryScrubber:
         return None
 
     def _go_on(self, work: _Work, bytes_max: int) -> int:
-        """Returns how many bytes were read."""
+        """Returns the number of bytes read."""
         if work.is_void():
             self._pass_by(work)
             return 0
@@ -215,10 +215,10 @@ class DirectoryScrubber:
             return
         known = segment.damage
         if damage != known:
-            for one in damage:
-                if one not in known:
+            for stretch in damage:
+                if stretch not in known:
                     self.damage_count += 1
-                    _logger.error("%s: %s; it is not served", log.topic_partition, one)
+                    logger.error("%s: %s; it is not served", log.topic_partition, stretch)
             if not log.note_damage(segment, damage, work.truncations_count):
                 return
             self._on_damage(log)
@@ -236,7 +236,7 @@ class DirectoryScrubber:
         if reason is None:
             segment.are_transactions_verified = True
             return
-        _logger.error("%s: rebuilding wrong indexes: %s", segment.path, reason)
+        logger.error("%s: rebuilding wrong indexes: %s", segment.path, reason)
         producers = ProducerStateManager(
             log.topic_partition, log.directory, self._log_directory.filesystem, names=()
         )

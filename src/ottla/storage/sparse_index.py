@@ -1,9 +1,9 @@
-"""What the offset index and the time index of a segment have in common.
+"""The common part of the offset index and the time index of a segment.
 
-An entry is two numbers, of which the first increases from entry to entry. The entries of a segment
-that nobody reads are not in memory: the first use loads them, `unload` drops them. Lookups may run
-beside appends and beside `flush`. What changes the file (flush, truncate, reset, unload) is for the
-owner to run one at a time, and `unload` not beside a lookup.
+An entry is two numbers, of which the first increases from entry to entry. Entries are loaded on
+first use and dropped by `unload`. Lookups may run concurrently with appends and `flush`. The owner
+serializes what changes the file (flush, truncate, reset, unload), and must not run `unload`
+concurrently with a lookup.
 """
 
 import logging
@@ -17,7 +17,7 @@ from typing import ClassVar, TypeAlias
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.index_file import CorruptIndex, IndexFile
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 INDEX_SIZE_MAX = 10 * 1024 * 1024
 RELATIVE_OFFSET_MAX = 2**31 - 1
@@ -29,7 +29,7 @@ class SparseIndex(ABC):
     __slots__ = ("_file", "_first", "_is_synced", "_loaded", "_second", "_written", "base_offset")
 
     ENTRY_SIZE: ClassVar[int]
-    OFFSETS_COLUMN: ClassVar[int]  # Which of the two has the relative offsets.
+    OFFSETS_COLUMN: ClassVar[int]  # The column with the relative offsets.
 
     def __init__(
         self,
@@ -40,11 +40,11 @@ class SparseIndex(ABC):
         self.base_offset = base_offset
         self._file = IndexFile(path, self.ENTRY_SIZE, filesystem)
         self._loaded = False
-        # Invariant: the second column is never the shorter one, so a lookup beside an append that
-        # finds an entry in the first finds it in the second.
+        # Invariant: the second column is never the shorter one, so that a lookup concurrent with an
+        # append finds in the second what it found in the first.
         self._first, self._second = self._decode(b"")
-        self._written = 0  # So many entries are in the file.
-        self._is_synced = True  # What was written is.
+        self._written = 0  # How many entries are in the file.
+        self._is_synced = True  # Whether what was written is synced.
 
     @property
     def path(self) -> str:
@@ -71,7 +71,7 @@ class SparseIndex(ABC):
     def _decode(entries: bytes) -> tuple[Column, Column]: ...
 
     def pairs(self) -> list[tuple[int, int]]:
-        """All entries, with offsets that are not relative."""
+        """All entries, with absolute offsets."""
         self._load()
         columns = [list(self._first), list(self._second[: len(self._first)])]
         offsets = columns[self.OFFSETS_COLUMN]
@@ -80,7 +80,7 @@ class SparseIndex(ABC):
 
     @property
     def is_refused(self) -> bool:
-        """Its file has entries that are not used, for they are not sound."""
+        """Whether the file has entries that are ignored because they are invalid."""
         self._load()
         return not self._first and self._file.entries_count() > 0
 
@@ -98,7 +98,7 @@ class SparseIndex(ABC):
             self._written = count
 
     def reset(self) -> None:
-        """Forget all entries, before the segment is indexed anew."""
+        """Clear all entries, before the segment is reindexed."""
         self._loaded = True
         del self._first[:]
         del self._second[:]
@@ -115,9 +115,9 @@ class SparseIndex(ABC):
             self._validate_entries(self._file.read_entry(0), self._file.read_entry(count - 1))
 
     def flush(self, *, sync: bool = True) -> None:
-        """Write and sync what is not yet in the file, which is made if it is missing.
+        """Write and sync what is not in the file yet, creating it if it is missing.
 
-        Without `sync` others can read it, and a crash may take it.
+        Without `sync` other programs can read it, but a crash may lose it.
         """
         exists = self._file.exists
         if exists and not self._loaded:
@@ -132,7 +132,7 @@ class SparseIndex(ABC):
         self._is_synced = sync
 
     def unload(self) -> None:
-        """Give the memory back; the next use reads the file."""
+        """Release the memory; the next use reads the file."""
         self.flush()
         self._loaded = False
         self._first, self._second = self._decode(b"")
@@ -141,7 +141,7 @@ class SparseIndex(ABC):
         self._file.rename(path)
 
     def on_renamed(self, path: str) -> None:
-        """The file has this path already."""
+        """The file already has this path."""
         self._file.path = path
 
     def remove(self) -> None:
@@ -152,8 +152,8 @@ class SparseIndex(ABC):
             return
         first, second = self._decode(self._file.read())
         if not self._is_sound(first, second):
-            # Nothing is wrong without an index, only slower; a wrong one would hide batches.
-            _logger.warning("%s is not valid and is ignored", self.path)
+            # A missing index only slows lookups down; a wrong one would hide batches.
+            logger.warning("%s is not valid and is ignored", self.path)
             first, second = self._decode(b"")
         self._second = second
         self._first = first
@@ -173,6 +173,6 @@ class SparseIndex(ABC):
 
 
 def swap_if_needed(numbers: Column) -> None:
-    """To the order of bytes in files, or from it."""
+    """Convert to the file's byte order, or from it."""
     if sys.byteorder == "little":
         numbers.byteswap()

@@ -1,5 +1,6 @@
 """The batches are those that the builder of single records makes, and others read them."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,16 @@ from tests.records.strategies import codecs, record_lists
 
 from ottla.records.batch import iterate_headers, read_header, validate_checksum
 from ottla.records.builder import Record, build_batch
+from ottla.records.columnar import encoder
 from ottla.records.columnar.columns import HEADERS_TYPE
-from ottla.records.columnar.encoder import EncodedBatch, Rows, Writing, encode_batches
+from ottla.records.columnar.encoder import (
+    EncodedBatch,
+    Rows,
+    Stretch,
+    Writing,
+    encode_batches,
+    encode_stretches,
+)
 from ottla.records.decoder import iterate_records
 from ottla.records.errors import InvalidRecord
 from ottla.records.validation import validate_produced
@@ -96,6 +105,24 @@ def test_the_producer_and_its_sequences() -> None:
     assert [header.base_sequence for header in headers] == [2**31 - 4, 2**31 - 1, 2, 5]
     assert {(header.producer_id, header.producer_epoch) for header in headers} == {(7, 3)}
     assert all(header.is_transactional for header in headers)
+
+
+@given(records=record_lists, limit=st.integers(100, 600), data=st.data())
+def test_stretches_are_what_each_is_alone(
+    records: list[Record], limit: int, data: st.DataObject
+) -> None:
+    inner = st.sets(st.integers(1, len(records) - 1)) if len(records) > 1 else st.just(set[int]())
+    starts = [0, *sorted(data.draw(inner))]
+    stretches = [Stretch(start, 1_000 * index) for index, start in enumerate(starts)]
+    found: list[list[EncodedBatch]] = [[] for _ in starts]
+    writing = Writing(batch_bytes_max=limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoder, "_ROWS_TOGETHER", data.draw(st.integers(0, 2 * len(records))))
+        for index, batch in encode_stretches(columns(records), stretches, writing):
+            found[index].append(batch)
+    for index, (start, stop) in enumerate(itertools.pairwise([*starts, len(records)])):
+        alone = columns(records[start:stop])
+        assert found[index] == encode(alone, 1_000 * index, batch_bytes_max=limit)
 
 
 def test_text_columns_and_missing_ones() -> None:

@@ -1,10 +1,12 @@
-"""Builds record batches from Arrow columns, the way back of `decoder`.
+"""Builds record batches from Arrow columns, the inverse of `decoder`.
 
-All rows are encoded at once, whatever batches they end in: the numbers by numpy, and what stands
-between them is joined by Arrow, row by row, into the very bytes of the record section.
+All rows are encoded at once, whatever batches they end up in: numpy encodes the numbers, and Arrow
+joins them with the values, row by row, into the bytes of the record section.
 """
 
-from collections.abc import Iterator
+import bisect
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,19 +31,31 @@ from ottla.records.columnar.varints import Integers, encode_varints, varint_size
 from ottla.records.compression import compress
 from ottla.records.errors import InvalidRecord
 
-BATCH_BYTES_MAX = 1024 * 1024  # A little below what a topic accepts unless it says otherwise.
+BATCH_BYTES_MAX = 1024 * 1024  # Slightly below the default limit of a topic.
 
-# Of a record beside key, value and headers: five lengths and counts, two deltas, the attributes.
+# A record besides key, value and headers: five lengths and counts, two deltas, the attributes.
 _NUMBERS_BYTES_MAX = 5 * 5 + 10 + 5 + 1
+_ROWS_TOGETHER = 4_096  # Of several stretches; more are faster one by one, out of the caches.
 
 
 class Rows(NamedTuple):
-    """Records to be; the arrays are of one length and may be slices."""
+    """The records to encode; the arrays have equal length and may be slices."""
 
     timestamp: Integers  # Milliseconds.
-    key: Any = None  # An Arrow array of binary or string; None when no record has one.
+    key: Any = None  # An Arrow array of binary or string; None if no record has one.
     value: Any = None
     headers: Any = None  # An Arrow array of lists of structs of key and value.
+
+    def part(self, start: int, stop: int) -> "Rows":
+        columns = (None if each is None else each.slice(start, stop - start) for each in self[1:])
+        return Rows(self.timestamp[start:stop], *columns)
+
+
+class Stretch(NamedTuple):
+    """Neighbouring rows, up to the next stretch; no batch reaches from one into another."""
+
+    start: int  # The index of its first row.
+    base_sequence: int = NO_SEQUENCE
 
 
 class EncodedBatch(NamedTuple):
@@ -51,7 +65,7 @@ class EncodedBatch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """What all batches of a producer have in common."""
+    """What all batches of a producer share."""
 
     compression: int = 0
     producer_id: int = NO_PRODUCER_ID
@@ -63,11 +77,44 @@ class Writing:
 def encode_batches(
     rows: Rows, writing: Writing, base_sequence: int = NO_SEQUENCE
 ) -> Iterator[EncodedBatch]:
-    """The rows in as few batches as the limit allows; a row above the limit is one of its own.
+    """The rows in as few batches as the limit allows; a row above the limit gets its own.
 
-    Sequences go on from `base_sequence` through the batches. InvalidRecord for a header without a
-    name.
+    Sequences continue from `base_sequence` through the batches. InvalidRecord for a header without
+    a name.
     """
+    for _, batch in encode_stretches(rows, (Stretch(0, base_sequence),), writing):
+        yield batch
+
+
+def encode_stretches(
+    rows: Rows, stretches: Sequence[Stretch], writing: Writing
+) -> Iterator[tuple[int, EncodedBatch]]:
+    """The same for the rows of several partitions, at little more than the cost of one if few.
+
+    Stretches are in the order of their rows, from row 0 on. Each batch comes with the index of its
+    stretch.
+    """
+    count = len(rows.timestamp)
+    first = 0
+    while first < len(stretches):
+        start = stretches[first].start
+        next_ = first + 1
+        while next_ < len(stretches) and _end(stretches, next_, count) - start <= _ROWS_TOGETHER:
+            next_ += 1
+        stop = _end(stretches, next_ - 1, count)
+        together = [each._replace(start=each.start - start) for each in stretches[first:next_]]
+        for index, batch in _encode_together(rows.part(start, stop), together, writing):
+            yield first + index, batch
+        first = next_
+
+
+def _end(stretches: Sequence[Stretch], index: int, count: int) -> int:
+    return stretches[index + 1].start if index + 1 < len(stretches) else count
+
+
+def _encode_together(
+    rows: Rows, stretches: Sequence[Stretch], writing: Writing
+) -> Iterator[tuple[int, EncodedBatch]]:
     if not len(rows.timestamp):
         return
     headers = _Headers(rows.headers) if rows.headers is not None else None
@@ -78,17 +125,21 @@ def encode_batches(
     size = np.maximum(key_size, 0) + np.maximum(value_size, 0)
     if headers is not None:
         size += headers.sizes
-    starts = _batch_starts(size + _NUMBERS_BYTES_MAX, writing.batch_bytes_max - HEADER_SIZE)
+    size += _NUMBERS_BYTES_MAX
+    first_rows = [stretch.start for stretch in stretches]
+    starts = _batch_starts(size, writing.batch_bytes_max - HEADER_SIZE, first_rows)
     records = _encode_records(rows, headers, key_size, value_size, starts)
     edges = np.frombuffer(records.buffers()[1], np.int32)[: len(rows.timestamp) + 1]
     data = memoryview(records.buffers()[2])
-    for first, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(size)], strict=True):
-        sequence = base_sequence
+    for first, stop in itertools.pairwise([*starts.tolist(), len(size)]):
+        index = bisect.bisect_right(first_rows, first) - 1
+        stretch = stretches[index]
+        sequence = stretch.base_sequence
         if sequence != NO_SEQUENCE:
-            sequence = (base_sequence + first) & SEQUENCE_MAX
+            sequence = (sequence + first - stretch.start) & SEQUENCE_MAX
         body = data[int(edges[first]) : int(edges[stop])]
         batch = _batch(body, rows.timestamp[first:stop], writing, sequence)
-        yield EncodedBatch(batch, stop - first)
+        yield index, EncodedBatch(batch, stop - first)
 
 
 def _sizes(array: Any) -> Integers:
@@ -97,17 +148,17 @@ def _sizes(array: Any) -> Integers:
     return lengths
 
 
-def _batch_starts(sizes: Integers, limit: int) -> Integers:
+def _batch_starts(sizes: Integers, limit: int, first_rows: Sequence[int]) -> Integers:
     """The first row of each batch."""
     ends = np.cumsum(sizes)
-    starts = [0]
-    while True:
-        before = int(ends[starts[-1] - 1]) if starts[-1] else 0
-        stop = int(np.searchsorted(ends, before + limit, side="right"))
-        stop = max(stop, starts[-1] + 1)
-        if stop >= len(sizes):
-            return np.array(starts, np.int64)
-        starts.append(stop)
+    starts = []
+    for first, stretch_end in itertools.pairwise([*first_rows, len(sizes)]):
+        start = first
+        while start < stretch_end:
+            starts.append(start)
+            before = int(ends[start - 1]) if start else 0
+            start = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
+    return np.array(starts, np.int64)
 
 
 def _encode_records(
@@ -117,7 +168,7 @@ def _encode_records(
     value_size: Integers,
     starts: Integers,
 ) -> Any:
-    """One Arrow string for each record."""
+    """One Arrow string per record."""
     counts = np.diff(starts, append=len(key_size))
     timestamp_delta = rows.timestamp - np.repeat(rows.timestamp[starts], counts)
     offset_delta = np.arange(len(key_size)) - np.repeat(starts, counts)
@@ -152,7 +203,7 @@ class _Headers:
             raise InvalidRecord("a header without a name")
         numbers = encode_varints(_sizes(names)), encode_varints(_sizes(values))
         encoded = _joined([numbers[0], names, numbers[1], values])
-        # The headers of a row lie side by side, so one string holds them from first to last.
+        # The headers of a row are adjacent, so one string has all of them.
         last = np.concatenate(([0], np.cumsum(self.counts)))
         edges = np.zeros(len(last), np.int32)
         if len(encoded):
