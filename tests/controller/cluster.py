@@ -1,11 +1,17 @@
 """A controller machine as the tests of the controller drive it: no log, no clock, no threads."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Listener
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.types import BrokerId
+from kio.static.primitive import i16, u16
 from tests.kits.manual_timers import ManualTimers
 
 from ottla.controller.config import (
@@ -14,9 +20,15 @@ from ottla.controller.config import (
     UNCLEAN_LEADER_ELECTION_ENABLE,
 )
 from ottla.controller.effective_configs import ConfigRules
+from ottla.controller.image import MetadataImage
 from ottla.controller.machine import ControllerMachine, ControllerSettings
+from ottla.controller.mutations import Caller
 from ottla.controller.operations import OPERATIONS, At
+from ottla.controller.records import PartitionRecord
+from ottla.machine.result import Deferred, Result
 from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, at_least, each_of
+
+R = TypeVar("R")
 
 CLUSTER_ID = "cluster"
 SESSION_MS = 1500
@@ -33,29 +45,34 @@ CLEANUP_POLICY = ConfigKey(
     each_of("delete", "compact"),
     "log.cleanup.policy",
 )
-TOPIC_SCHEMA = ConfigSchema(
-    (RETENTION_MS, CLEANUP_POLICY, MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE)
+TOPIC_KEYS: tuple[ConfigKey[Any], ...] = (
+    RETENTION_MS,
+    CLEANUP_POLICY,
+    MIN_INSYNC_REPLICAS,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
 )
-BROKER_SCHEMA = ConfigSchema(
-    (
-        *BROKER_KEYS,
-        replace(MIN_INSYNC_REPLICAS, dynamic=True),
-        replace(UNCLEAN_LEADER_ELECTION_ENABLE, dynamic=True),
-        ConfigKey("node.id", ConfigType.INT, 1, "The id."),
-        INTERNAL_FACTOR,
-        ConfigKey("log.retention.ms", ConfigType.LONG, 1000, "How long.", dynamic=True),
-        ConfigKey(
-            "log.cleanup.policy", ConfigType.LIST, ("delete",), "What happens.", dynamic=True
-        ),
-    )
+SERVER_KEYS: tuple[ConfigKey[Any], ...] = (
+    *BROKER_KEYS,
+    replace(MIN_INSYNC_REPLICAS, dynamic=True),
+    replace(UNCLEAN_LEADER_ELECTION_ENABLE, dynamic=True),
+    ConfigKey("node.id", ConfigType.INT, 1, "The id."),
+    INTERNAL_FACTOR,
+    ConfigKey("log.retention.ms", ConfigType.LONG, 1000, "How long.", dynamic=True),
+    ConfigKey("log.cleanup.policy", ConfigType.LIST, ("delete",), "What happens.", dynamic=True),
 )
+TOPIC_SCHEMA = ConfigSchema(TOPIC_KEYS)
+BROKER_SCHEMA = ConfigSchema(SERVER_KEYS)
 
 
-def topic_defaults(broker):
-    return {key.name: broker[key.synonym] for key in TOPIC_SCHEMA if key.synonym in broker}
+def topic_defaults(broker: Mapping[str, object]) -> dict[str, object]:
+    return {
+        key.name: broker[key.synonym]
+        for key in TOPIC_SCHEMA
+        if key.synonym is not None and key.synonym in broker
+    }
 
 
-def config_rules(**static):
+def config_rules(**static: Any) -> ConfigRules:
     return ConfigRules(
         TOPIC_SCHEMA,
         BROKER_SCHEMA,
@@ -67,9 +84,10 @@ def config_rules(**static):
 class Cluster:
     """Topic ids count up from 1 and placement starts at the first broker."""
 
-    def __init__(self, brokers=1, racks=(), **static):
+    def __init__(self, brokers: int = 1, racks: Sequence[str] = (), **static: Any) -> None:
         self.now_ms = 0
-        self.records = []
+        self.records: list[Any] = []
+        self.records_before = 0  # For a test that looks at what is written after its preparation.
         ids = count(1)
         self.settings = ControllerSettings(
             cluster_id=CLUSTER_ID,
@@ -83,18 +101,18 @@ class Cluster:
             self.register(broker_id, rack=racks[broker_id - 1] if racks else None)
             self.heartbeat(broker_id)
 
-    def _new_machine(self):
+    def _new_machine(self) -> None:
         self.timers = ManualTimers()
         self.machine = ControllerMachine(self.settings, self.timers)
 
-    def reload(self):
+    def reload(self) -> None:
         """Another controller takes over."""
         self._new_machine()
         for record in self.records:
             self.machine.replay(record, self.now_ms)
         self.machine.on_loaded(self.now_ms)
 
-    def advance(self, milliseconds):
+    def advance(self, milliseconds: int) -> None:
         """Time passes; what is due happens when it is due."""
         end_ms = self.now_ms + milliseconds
         while (due := self.timers.pop_due(end_ms)) is not None:
@@ -102,57 +120,73 @@ class Cluster:
             self.apply(expiry(self.now_ms))
         self.now_ms = end_ms
 
-    def pause(self, milliseconds):
+    def pause(self, milliseconds: int) -> None:
         """Time passes, and nothing happens before its end."""
         self.now_ms += milliseconds
         self.advance(0)
 
     @property
-    def image(self):
+    def image(self) -> MetadataImage:
         return self.machine.image
 
-    def apply(self, result):
+    def partition(self, topic: str, index: int) -> PartitionRecord:
+        partition = self.image.partition(topic, index)
+        assert partition is not None, f"there is no partition {topic}-{index}"
+        return partition
+
+    def apply(self, result: Result[Any]) -> Any:
         """Replay what the runtime would have appended; gives the response."""
         self.replay(*result.records)
         for completion in result.completions:
             completion.deferred.settle(completion.outcome)
         return result.response
 
-    def call(self, request, caller=None):
+    def call(self, request: Any, caller: Caller | None = None) -> Any:
         return self.apply(self.result_of(request, caller))
 
-    def result_of(self, request, caller=None):
+    def result_of(self, request: Any, caller: Caller | None = None) -> Result[Any]:
         """Of the operation that is registered for the request."""
         at = At(self.now_ms, len(self.records), caller)
         return OPERATIONS[request.__api_key__].method(self.machine, at)(request)
 
-    def replay(self, *records):
+    def replay(self, *records: object) -> None:
         for record in records:
             self.machine.replay(record, self.now_ms)
         self.records.extend(records)
 
     def register(
-        self, broker_id, incarnation=None, rack=None, cluster_id=CLUSTER_ID, log_dirs=(), **fields
-    ):
+        self,
+        broker_id: int,
+        incarnation: int | None = None,
+        rack: str | None = None,
+        cluster_id: str = CLUSTER_ID,
+        log_dirs: Sequence[int] = (),
+        **fields: Any,
+    ) -> BrokerRegistrationResponse:
         request = BrokerRegistrationRequest(
-            broker_id=broker_id,
+            broker_id=BrokerId(broker_id),
             cluster_id=cluster_id,
             incarnation_id=UUID(int=incarnation or 100 + broker_id),
             listeners=(
                 Listener(
-                    name="PLAINTEXT", host="localhost", port=9090 + broker_id, security_protocol=0
+                    name="PLAINTEXT",
+                    host="localhost",
+                    port=u16(9090 + broker_id),
+                    security_protocol=i16(0),
                 ),
             ),
             rack=rack,
             log_dirs=tuple(UUID(int=number) for number in log_dirs),
             **({"features": ()} | fields),
         )
-        return self.call(request)
+        response: BrokerRegistrationResponse = self.call(request)
+        return response
 
-    def heartbeat(self, broker_id, **fields):
-        return self.apply(self.heartbeat_result(broker_id, **fields))
+    def heartbeat(self, broker_id: int, **fields: Any) -> BrokerHeartbeatResponse:
+        response: BrokerHeartbeatResponse = self.apply(self.heartbeat_result(broker_id, **fields))
+        return response
 
-    def heartbeat_result(self, broker_id, **fields):
+    def heartbeat_result(self, broker_id: int, **fields: Any) -> Result[Any]:
         broker = self.image.brokers.get(broker_id)
         request = BrokerHeartbeatRequest(
             **{
@@ -166,6 +200,12 @@ class Cluster:
         )
         return self.result_of(request)
 
-    def expire_session(self, broker_id):
+    def expire_session(self, broker_id: int) -> None:
         _, expiry = self.timers.deadlines.pop(f"broker-session-{broker_id}")
-        return self.apply(expiry(self.now_ms))
+        self.apply(expiry(self.now_ms))
+
+
+def answered(result: Result[R]) -> R:
+    """The response, which does not wait for anything."""
+    assert not isinstance(result.response, Deferred)
+    return result.response

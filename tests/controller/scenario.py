@@ -28,7 +28,9 @@ from kio.schema.alter_partition.v3 import request as alter_partition
 from kio.schema.alter_partition_reassignments.v1 import request as reassignment
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.types import BrokerId, TopicName
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.static.primitive import i8, i32
 from tests.controller.cluster import Cluster
 from tests.controller.test_configs import increments
 from tests.controller.test_topics import creation, topic
@@ -147,15 +149,14 @@ class Scenario(TextScenario):
 
     def _on_isr(self, topic_partition: str, isr: str) -> Iterator[str]:
         name, index = _parse_topic_partition(topic_partition)
-        partition = self.cluster.image.partition(name, index)
-        assert partition is not None
+        partition = self.cluster.partition(name, index)
         brokers = self.cluster.image.brokers
         wanted = alter_partition.PartitionData(
-            partition_index=index,
+            partition_index=i32(index),
             leader_epoch=partition.leader_epoch,
             new_isr_with_epochs=tuple(
                 alter_partition.BrokerState(
-                    broker_id=broker_id, broker_epoch=brokers[broker_id].broker_epoch
+                    broker_id=BrokerId(broker_id), broker_epoch=brokers[broker_id].broker_epoch
                 )
                 for broker_id in _replicas(isr)
             ),
@@ -174,9 +175,9 @@ class Scenario(TextScenario):
 
     def _on_elect(self, kind: str, *topic_partitions: str) -> Iterator[str]:
         request = ElectLeadersRequest(
-            election_type={"preferred": 0, "unclean": 1}[kind],
+            election_type=i8({"preferred": 0, "unclean": 1}[kind]),
             topic_partitions=tuple(
-                TopicPartitions(topic=name, partitions=(index,))
+                TopicPartitions(topic=TopicName(name), partitions=(i32(index),))
                 for name, index in map(_parse_topic_partition, topic_partitions)
             )
             if topic_partitions
@@ -191,11 +192,11 @@ class Scenario(TextScenario):
     def _on_reassign(self, topic_partition: str, replicas: str) -> Iterator[str]:
         name, index = _parse_topic_partition(topic_partition)
         target = reassignment.ReassignablePartition(
-            partition_index=index,
-            replicas=None if replicas == "cancel" else _replicas(replicas),
+            partition_index=i32(index),
+            replicas=None if replicas == "cancel" else tuple(map(BrokerId, _replicas(replicas))),
         )
         request = reassignment.AlterPartitionReassignmentsRequest(
-            topics=(reassignment.ReassignableTopic(name=name, partitions=(target,)),)
+            topics=(reassignment.ReassignableTopic(name=TopicName(name), partitions=(target,)),)
         )
         response = self.cluster.call(request)
         yield f"<- {response.responses[0].partitions[0].error_code.name}"
@@ -211,7 +212,7 @@ class Scenario(TextScenario):
                 )
 
     def _on_unregister(self, word: str) -> Iterator[str]:
-        request = UnregisterBrokerRequest(broker_id=int(word))
+        request = UnregisterBrokerRequest(broker_id=BrokerId(int(word)))
         response = self.cluster.call(request)
         yield f"<- {response.error_code.name}"
 
@@ -262,7 +263,7 @@ def _fields(record: PartitionRecord | PartitionChangeRecord) -> str:
 
 def _options(words: tuple[str, ...], separator: str = "") -> dict[str, str]:
     """`key=value` words, and single words if no separator is asked for."""
-    return dict(word.partition("=")[::2] for word in words if separator in word)  # type: ignore[misc]
+    return dict(word.partition("=")[::2] for word in words if separator in word)
 
 
 def _parse_topic_partition(text: str) -> tuple[str, int]:

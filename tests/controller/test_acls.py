@@ -1,7 +1,9 @@
+from typing import Any
+
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
 from kio.static.primitive import i8
-from tests.controller.cluster import Cluster
+from tests.controller.cluster import Cluster, answered
 
 from ottla.controller.image import MetadataImage
 from ottla.protocol.errors import ErrorCode
@@ -12,7 +14,7 @@ from ottla.security.principal import parse_principal
 ALICE = parse_principal("User:alice")
 
 
-def creation(**changes: object) -> AclCreation:
+def creation(**changes: Any) -> AclCreation:
     values = {
         "resource_type": i8(ResourceType.TOPIC),
         "resource_name": "orders",
@@ -28,10 +30,10 @@ def creation(**changes: object) -> AclCreation:
 def create(cluster: Cluster, *creations: AclCreation) -> list[ErrorCode]:
     result = cluster.machine.acls.create_acls(CreateAclsRequest(creations=creations))
     cluster.apply(result)
-    return [one.error_code for one in result.response.results]
+    return [one.error_code for one in answered(result).results]
 
 
-def any_filter(**changes: object) -> DeleteAclsFilter:
+def any_filter(**changes: Any) -> DeleteAclsFilter:
     values = {
         "resource_type_filter": i8(1),
         "resource_name_filter": None,
@@ -87,7 +89,7 @@ def test_filters_remove_entries_and_say_which() -> None:
         )
     )
     result = cluster.machine.acls.delete_acls(request)
-    first, unknown, again = result.response.filter_results
+    first, unknown, again = answered(result).filter_results
     assert {one.resource_name for one in first.matching_acls} == {"orders", "ord"}
     assert unknown.error_code is ErrorCode.invalid_request
     assert [one.resource_name for one in again.matching_acls] == ["orders"]

@@ -1,15 +1,20 @@
+from typing import Any
+
 import pytest
 from kio.schema.alter_configs.v2 import request as replacement
 from kio.schema.incremental_alter_configs.v1 import request as incremental
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.incremental_alter_configs.v1.response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from tests.controller.cluster import Cluster
+from kio.static.primitive import i8
+from tests.controller.cluster import Cluster, answered
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from ottla.controller.records import ConfigRecord
+from ottla.machine.result import Result
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -17,20 +22,26 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Cluster:
     cluster = Cluster(log_retention_ms="77")
     cluster.call(creation(topic("orders")))
     return cluster
 
 
-def increments(*changes, resource=(TOPIC_RESOURCE, "orders"), validate_only=False):
+def increments(
+    *changes: tuple[str, int, str | None],
+    resource: tuple[int, str] = (TOPIC_RESOURCE, "orders"),
+    validate_only: bool = False,
+) -> IncrementalAlterConfigsRequest:
     return incremental.IncrementalAlterConfigsRequest(
         resources=(
             incremental.AlterConfigsResource(
-                resource_type=resource[0],
+                resource_type=i8(resource[0]),
                 resource_name=resource[1],
                 configs=tuple(
-                    incremental.AlterableConfig(name=name, config_operation=operation, value=value)
+                    incremental.AlterableConfig(
+                        name=name, config_operation=i8(operation), value=value
+                    )
                     for name, operation, value in changes
                 ),
             ),
@@ -39,17 +50,17 @@ def increments(*changes, resource=(TOPIC_RESOURCE, "orders"), validate_only=Fals
     )
 
 
-def alter(cluster, *changes, **kwargs):
+def alter(cluster: Cluster, *changes: tuple[str, int, str | None], **kwargs: Any) -> Result[Any]:
     return cluster.result_of(increments(*changes, **kwargs))
 
 
-def orders_record(name, value):
+def orders_record(name: str, value: str | None) -> ConfigRecord:
     return ConfigRecord(
         resource_type=TOPIC_RESOURCE, resource_name="orders", name=name, value=value
     )
 
 
-def test_a_value_is_set_with_exact_records_and_response(cluster):
+def test_a_value_is_set_with_exact_records_and_response(cluster: Cluster) -> None:
     result = alter(cluster, ("retention.ms", SET, "9"))
     assert result.records == (orders_record("retention.ms", "9"),)
     assert result.response == IncrementalAlterConfigsResponse(
@@ -65,12 +76,12 @@ def test_a_value_is_set_with_exact_records_and_response(cluster):
     )
 
 
-def test_a_value_that_is_already_set_makes_no_record(cluster):
+def test_a_value_that_is_already_set_makes_no_record(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, ("retention.ms", SET, "9")))
     assert alter(cluster, ("retention.ms", SET, " 9 ")).records == ()
 
 
-def test_delete_goes_back_to_the_default(cluster):
+def test_delete_goes_back_to_the_default(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, ("retention.ms", SET, "9")))
     result = alter(cluster, ("retention.ms", DELETE, None))
     assert result.records == (orders_record("retention.ms", None),)
@@ -79,7 +90,7 @@ def test_delete_goes_back_to_the_default(cluster):
     assert alter(cluster, ("retention.ms", DELETE, None)).records == ()
 
 
-def test_append_adds_to_what_holds_and_subtract_takes_away(cluster):
+def test_append_adds_to_what_holds_and_subtract_takes_away(cluster: Cluster) -> None:
     result = alter(cluster, ("cleanup.policy", APPEND, "compact"))
     assert result.records == (orders_record("cleanup.policy", "delete,compact"),)
     cluster.apply(result)
@@ -88,25 +99,25 @@ def test_append_adds_to_what_holds_and_subtract_takes_away(cluster):
     assert result.records == (orders_record("cleanup.policy", "compact"),)
 
 
-def test_append_adds_to_the_brokers_value():
+def test_append_adds_to_the_brokers_value() -> None:
     cluster = Cluster(log_cleanup_policy="compact")
     cluster.call(creation(topic("orders")))
     result = alter(cluster, ("cleanup.policy", APPEND, "delete"))
     assert result.records == (orders_record("cleanup.policy", "compact,delete"),)
 
 
-def test_subtract_of_what_is_not_there_writes_the_value_down(cluster):
+def test_subtract_of_what_is_not_there_writes_the_value_down(cluster: Cluster) -> None:
     result = alter(cluster, ("cleanup.policy", SUBTRACT, "compact"))
     assert result.records == (orders_record("cleanup.policy", "delete"),)
 
 
-def test_validate_only_makes_no_records(cluster):
+def test_validate_only_makes_no_records(cluster: Cluster) -> None:
     result = alter(cluster, ("retention.ms", SET, "9"), validate_only=True)
     assert result.records == ()
-    assert result.response.responses[0].error_code is ErrorCode.none
+    assert answered(result).responses[0].error_code is ErrorCode.none
 
 
-def test_brokers_have_values_by_id_and_for_all(cluster):
+def test_brokers_have_values_by_id_and_for_all(cluster: Cluster) -> None:
     for name in ("1", ""):
         result = alter(cluster, ("num.partitions", SET, "3"), resource=(BROKER_RESOURCE, name))
         assert result.records == (
@@ -116,18 +127,18 @@ def test_brokers_have_values_by_id_and_for_all(cluster):
         )
 
 
-def test_the_value_for_all_brokers_holds_for_new_topics(cluster):
+def test_the_value_for_all_brokers_holds_for_new_topics(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, ("num.partitions", SET, "3"), resource=(BROKER_RESOURCE, "")))
     result = cluster.result_of(creation(topic("payments")))
-    assert result.response.topics[0].num_partitions == 3
+    assert answered(result).topics[0].num_partitions == 3
 
 
 @pytest.mark.parametrize(
     ("change", "resource", "code", "message"),
     [
-        (("retention.ms", SET, "x"), None, ErrorCode.invalid_config, "expected long"),
-        (("retention.ms", SET, None), None, ErrorCode.invalid_request, "no value"),
-        (("retention.ms", APPEND, "1"), None, ErrorCode.invalid_config, "needs a list"),
+        (("retention.ms", SET, "x"), None, ErrorCode.invalid_config, "Not a number of type LONG"),
+        (("retention.ms", SET, None), None, ErrorCode.invalid_request, "Null value not supported"),
+        (("retention.ms", APPEND, "1"), None, ErrorCode.invalid_config, "its type is not LIST"),
         (("retention.ms", 9, "1"), None, ErrorCode.invalid_request, "unknown operation 9"),
         (("nope", SET, "1"), None, ErrorCode.invalid_config, "unknown config key"),
         (("cleanup.policy", APPEND, "burn"), None, ErrorCode.invalid_config, "burn"),
@@ -138,42 +149,71 @@ def test_the_value_for_all_brokers_holds_for_new_topics(cluster):
         (("x", SET, "1"), (8, "1"), ErrorCode.invalid_request, "type 8"),
     ],
 )
-def test_bad_changes_are_refused(cluster, change, resource, code, message):
+def test_bad_changes_are_refused(
+    cluster: Cluster,
+    change: tuple[str, int, str | None],
+    resource: tuple[int, str] | None,
+    code: ErrorCode,
+    message: str,
+) -> None:
     result = alter(cluster, change, resource=resource or (TOPIC_RESOURCE, "orders"))
-    (answer,) = result.response.responses
+    (answer,) = answered(result).responses
     assert result.records == ()
     assert answer.error_code is code
     assert message in answer.error_message
 
 
-def test_a_key_that_is_changed_twice_is_refused(cluster):
+def test_a_key_that_is_changed_twice_is_refused(cluster: Cluster) -> None:
     result = alter(cluster, ("retention.ms", SET, "1"), ("retention.ms", DELETE, None))
-    assert result.response.responses[0].error_code is ErrorCode.invalid_request
+    (answer,) = answered(result).responses
+    assert answer.error_code is ErrorCode.invalid_request
+    assert answer.error_message == "Error due to duplicate config keys"
     assert result.records == ()
 
 
-def test_a_bad_change_spoils_all_of_its_resource(cluster):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("retention.ms", SUBTRACT, "1"),
+            "Can't SUBTRACT to key retention.ms because its type is not LIST.",
+        ),
+        (("retention.ms", SET, None), "Null value not supported for : retention.ms"),
+    ],
+)
+def test_refusals_are_worded_as_in_kafka(
+    cluster: Cluster, change: tuple[str, int, str | None], message: str
+) -> None:
+    (answer,) = answered(alter(cluster, change)).responses
+    assert answer.error_message == message
+
+
+def test_a_bad_change_spoils_all_of_its_resource(cluster: Cluster) -> None:
     assert alter(cluster, ("retention.ms", SET, "1"), ("nope", SET, "1")).records == ()
 
 
-def test_a_resource_that_is_named_twice_is_refused(cluster):
+def test_a_resource_that_is_named_twice_is_refused(cluster: Cluster) -> None:
     request = increments(("retention.ms", SET, "1"))
     request = incremental.IncrementalAlterConfigsRequest(
         resources=request.resources * 2, validate_only=False
     )
     result = cluster.result_of(request)
-    assert {answer.error_code for answer in result.response.responses} == {
+    assert {answer.error_code for answer in answered(result).responses} == {
         ErrorCode.invalid_request
     }
     assert result.records == ()
 
 
-def replace(cluster, values, resource=(TOPIC_RESOURCE, "orders")):
+def replace(
+    cluster: Cluster,
+    values: dict[str, str | None],
+    resource: tuple[int, str] = (TOPIC_RESOURCE, "orders"),
+) -> Result[Any]:
     return cluster.result_of(
         replacement.AlterConfigsRequest(
             resources=(
                 replacement.AlterConfigsResource(
-                    resource_type=resource[0],
+                    resource_type=i8(resource[0]),
                     resource_name=resource[1],
                     configs=tuple(
                         replacement.AlterableConfig(name=name, value=value)
@@ -186,7 +226,7 @@ def replace(cluster, values, resource=(TOPIC_RESOURCE, "orders")):
     )
 
 
-def test_a_replacement_drops_what_it_does_not_name(cluster):
+def test_a_replacement_drops_what_it_does_not_name(cluster: Cluster) -> None:
     cluster.apply(replace(cluster, {"retention.ms": "1"}))
     result = replace(cluster, {"cleanup.policy": "compact"})
     assert result.records == (
@@ -195,23 +235,23 @@ def test_a_replacement_drops_what_it_does_not_name(cluster):
     )
 
 
-def test_a_bad_replacement_is_refused(cluster):
+def test_a_bad_replacement_is_refused(cluster: Cluster) -> None:
     result = replace(cluster, {"retention.ms": None})
     assert result.records == ()
-    assert result.response.responses[0].error_code is ErrorCode.invalid_request
+    assert answered(result).responses[0].error_code is ErrorCode.invalid_request
 
 
-def test_min_insync_replicas_is_the_same_on_all_brokers():
+def test_min_insync_replicas_is_the_same_on_all_brokers() -> None:
     cluster = Cluster()
     request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, "1"))
     result = cluster.result_of(request)
     assert result.records == ()
-    assert result.response.responses[0].error_code is ErrorCode.invalid_config
+    assert answered(result).responses[0].error_code is ErrorCode.invalid_config
     request = increments(("min.insync.replicas", 0, "2"), resource=(BROKER_RESOURCE, ""))
     assert len(cluster.result_of(request).records) == 1
 
 
-def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed():
+def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed() -> None:
     cluster = Cluster()
     everyone = (BROKER_RESOURCE, "")
     for value in ("2", "1"):
@@ -223,5 +263,5 @@ def test_the_min_insync_replicas_of_all_brokers_is_changed_but_never_removed():
         replace(cluster, {}, resource=everyone),
     ):
         assert result.records == ()
-        assert result.response.responses[0].error_code is ErrorCode.invalid_config
+        assert answered(result).responses[0].error_code is ErrorCode.invalid_config
     assert cluster.image.default_broker_configs() == {"min.insync.replicas": "1"}

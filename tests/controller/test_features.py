@@ -4,7 +4,7 @@ from tests.controller.test_feature_updates import NAME, SAFE_DOWNGRADE, update
 from ottla.controller.features import feature_level, finalized_levels
 
 
-def test_a_feature_has_its_default_until_it_is_written():
+def test_a_feature_has_its_default_until_it_is_written() -> None:
     cluster = Cluster()
     assert finalized_levels(cluster.image) == {
         NAME: 2,

@@ -11,12 +11,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kio.schema.alter_partition.v3 import request as alter_partition
 from kio.schema.alter_partition_reassignments.v1 import request as reassignment
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32
 from tests.controller.cluster import Cluster
 from tests.controller.test_configs import increments
 from tests.controller.test_machine import image_of
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.image import TOPIC_RESOURCE
+from ottla.controller.records import PartitionRecord
 from ottla.protocol.errors import ErrorCode
 
 BROKERS = (1, 2, 3, 4)
@@ -26,7 +29,7 @@ replica_lists = st.lists(broker_ids, min_size=1, max_size=3, unique=True).map(tu
 
 
 class Replicated(RuleBasedStateMachine):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.cluster = Cluster(brokers=0)
         self.alive = set(BROKERS)
@@ -45,29 +48,31 @@ class Replicated(RuleBasedStateMachine):
         self.before = self.partition
 
     @property
-    def partition(self):
-        return self.cluster.image.partition("t", 0)
+    def partition(self) -> PartitionRecord:
+        return self.cluster.partition("t", 0)
 
     @property
-    def leader(self):
+    def leader(self) -> BrokerId | None:
         return self.partition.leader if self.partition.leader in self.alive else None
 
-    def led(self):
+    def led(self) -> bool:
         return self.leader is not None
 
-    def heartbeats(self):
+    def heartbeats(self) -> None:
         for broker_id in sorted(self.alive):
             self.cluster.heartbeat(broker_id)
 
-    def alter(self, isr):
+    def alter(self, isr: tuple[int, ...]) -> None:
         partition = self.partition
         brokers = self.cluster.image.brokers
         wanted = alter_partition.PartitionData(
-            partition_index=0,
+            partition_index=i32(0),
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
             new_isr_with_epochs=tuple(
-                alter_partition.BrokerState(broker_id=one, broker_epoch=brokers[one].broker_epoch)
+                alter_partition.BrokerState(
+                    broker_id=BrokerId(one), broker_epoch=brokers[one].broker_epoch
+                )
                 for one in isr
             ),
         )
@@ -78,7 +83,7 @@ class Replicated(RuleBasedStateMachine):
         )
         self.cluster.call(request)
 
-    def lose(self, broker_id, end):
+    def lose(self, broker_id: int, end: int) -> None:
         """What it had is gone; that is nobody's fault if no other replica is known to have it."""
         self.ends[broker_id] = min(self.ends[broker_id], end)
         partition = self.partition
@@ -88,8 +93,9 @@ class Replicated(RuleBasedStateMachine):
 
     @precondition(led)
     @rule()
-    def write(self):
+    def write(self) -> None:
         partition, leader = self.partition, self.leader
+        assert leader is not None
         self.ends[leader] += 1
         for replica in partition.isr:
             if replica in self.alive:
@@ -100,27 +106,28 @@ class Replicated(RuleBasedStateMachine):
 
     @precondition(led)
     @rule(broker_id=broker_ids)
-    def catch_up(self, broker_id):
-        partition = self.partition
+    def catch_up(self, broker_id: int) -> None:
+        partition, leader = self.partition, self.leader
+        assert leader is not None
         broker = self.cluster.image.brokers[broker_id]
         if broker_id in partition.replicas and broker_id in self.alive and not broker.fenced:
-            self.ends[broker_id] = self.ends[self.leader]
+            self.ends[broker_id] = self.ends[leader]
             if broker_id not in partition.isr:
                 self.alter((*partition.isr, broker_id))
 
     @precondition(led)
     @rule(broker_id=broker_ids)
-    def lag(self, broker_id):
+    def lag(self, broker_id: int) -> None:
         partition = self.partition
         if broker_id in partition.isr and broker_id != partition.leader:
             self.alter(tuple(one for one in partition.isr if one != broker_id))
 
     @rule(broker_id=broker_ids)
-    def die(self, broker_id):
+    def die(self, broker_id: int) -> None:
         self.alive.discard(broker_id)
 
     @rule(broker_id=broker_ids, is_flushed=st.booleans(), end=st.integers(0, 5))
-    def restart(self, broker_id, is_flushed, end):
+    def restart(self, broker_id: int, is_flushed: bool, end: int) -> None:
         if broker_id in self.alive or not self.cluster.image.brokers[broker_id].fenced:
             return
         if not is_flushed:
@@ -128,14 +135,14 @@ class Replicated(RuleBasedStateMachine):
         self.register(broker_id, is_clean=is_flushed)
 
     @rule(broker_id=broker_ids)
-    def replace_disk(self, broker_id):
+    def replace_disk(self, broker_id: int) -> None:
         if broker_id in self.alive or not self.cluster.image.brokers[broker_id].fenced:
             return
         self.ends[broker_id] = 0
         self.disks[broker_id] += 1
         self.register(broker_id, is_clean=False)
 
-    def register(self, broker_id, *, is_clean):
+    def register(self, broker_id: int, *, is_clean: bool) -> None:
         self.lives += 1
         self.cluster.register(
             broker_id,
@@ -148,7 +155,7 @@ class Replicated(RuleBasedStateMachine):
         self.alive.add(broker_id)
 
     @rule()
-    def let_sessions_expire(self):
+    def let_sessions_expire(self) -> None:
         self.heartbeats()
         self.cluster.advance(SESSION_MS // 2)
         self.heartbeats()
@@ -156,13 +163,13 @@ class Replicated(RuleBasedStateMachine):
         self.heartbeats()
 
     @rule()
-    def wait_for_preferred_leaders(self):
+    def wait_for_preferred_leaders(self) -> None:
         for _ in range(11):
             self.heartbeats()
             self.cluster.advance(1000)
 
     @rule(broker_id=broker_ids)
-    def shut_down(self, broker_id):
+    def shut_down(self, broker_id: int) -> None:
         if broker_id not in self.alive:
             return
         for _ in range(3):
@@ -173,22 +180,25 @@ class Replicated(RuleBasedStateMachine):
                 return
 
     @rule(replicas=replica_lists)
-    def reassign(self, replicas):
+    def reassign(self, replicas: tuple[int, ...]) -> None:
         self.retarget(replicas)
 
     @rule()
-    def cancel_reassignment(self):
+    def cancel_reassignment(self) -> None:
         self.retarget(None)
 
-    def retarget(self, replicas):
-        target = reassignment.ReassignablePartition(partition_index=0, replicas=replicas)
+    def retarget(self, replicas: tuple[int, ...] | None) -> None:
+        target = reassignment.ReassignablePartition(
+            partition_index=i32(0),
+            replicas=None if replicas is None else tuple(map(BrokerId, replicas)),
+        )
         request = reassignment.AlterPartitionReassignmentsRequest(
-            topics=(reassignment.ReassignableTopic(name="t", partitions=(target,)),)
+            topics=(reassignment.ReassignableTopic(name=TopicName("t"), partitions=(target,)),)
         )
         self.cluster.call(request)
 
     @rule(minimum=st.integers(1, 3))
-    def change_minimum(self, minimum):
+    def change_minimum(self, minimum: int) -> None:
         request = increments(
             ("min.insync.replicas", 0, str(minimum)), resource=(TOPIC_RESOURCE, "t")
         )
@@ -196,13 +206,13 @@ class Replicated(RuleBasedStateMachine):
         self.min_isr = minimum
 
     @rule()
-    def elect_preferred(self):
-        request = ElectLeadersRequest(election_type=0, topic_partitions=None)
+    def elect_preferred(self) -> None:
+        request = ElectLeadersRequest(election_type=i8(0), topic_partitions=None)
         self.cluster.call(request)
 
     @rule()
-    def elect_unclean(self):
-        request = ElectLeadersRequest(election_type=1, topic_partitions=None)
+    def elect_unclean(self) -> None:
+        request = ElectLeadersRequest(election_type=i8(1), topic_partitions=None)
         response = self.cluster.call(request)
         for result in response.replica_election_results:
             if (
@@ -212,22 +222,22 @@ class Replicated(RuleBasedStateMachine):
                 self.acked = min(self.acked, self.ends[self.partition.leader])
 
     @rule()
-    def change_controllers(self):
+    def change_controllers(self) -> None:
         self.cluster.reload()
 
     @invariant()
-    def a_leader_has_what_was_acked(self):
+    def a_leader_has_what_was_acked(self) -> None:
         if self.partition.leader != -1:
             assert self.ends[self.partition.leader] >= self.acked
 
     @invariant()
-    def who_is_in_sync_or_eligible_has_what_was_acked(self):
+    def who_is_in_sync_or_eligible_has_what_was_acked(self) -> None:
         partition = self.partition
         for replica in (*partition.isr, *(partition.eligible_leader_replicas or ())):
             assert self.ends[replica] >= self.acked
 
     @invariant()
-    def sets_fit_together(self):
+    def sets_fit_together(self) -> None:
         partition = self.partition
         isr, eligible = set(partition.isr), set(partition.eligible_leader_replicas or ())
         replicas = set(partition.replicas)
@@ -246,7 +256,7 @@ class Replicated(RuleBasedStateMachine):
             assert not broker.in_controlled_shutdown
 
     @invariant()
-    def epochs_grow(self):
+    def epochs_grow(self) -> None:
         before, after = self.before, self.partition
         assert after.leader_epoch >= before.leader_epoch
         assert after.partition_epoch >= before.partition_epoch
@@ -257,7 +267,7 @@ class Replicated(RuleBasedStateMachine):
         self.before = after
 
     @invariant()
-    def the_log_gives_the_same_image(self):
+    def the_log_gives_the_same_image(self) -> None:
         assert image_of(self.cluster.records) == self.cluster.image
 
 

@@ -11,7 +11,7 @@ from ottla.controller.partitions import candidates
 from ottla.controller.records import ConfigRecord, UnregisterBrokerRecord
 
 
-def cordon(cluster, broker_id, value):
+def cordon(cluster: Cluster, broker_id: int, value: str | None) -> None:
     cluster.replay(
         ConfigRecord(
             resource_type=BROKER_RESOURCE,
@@ -22,7 +22,7 @@ def cordon(cluster, broker_id, value):
     )
 
 
-def cordoned(cluster):
+def cordoned(cluster: Cluster) -> set[int]:
     return {one.broker_id for one in candidates(cluster.image) if one.cordoned}
 
 
@@ -30,14 +30,16 @@ def cordoned(cluster):
     ("value", "expected"),
     [("*", {2}), ("/a", set()), ("/a,/b", {2}), ("/a,/a", set()), ("", set()), (None, set())],
 )
-def test_a_broker_is_cordoned_when_all_its_directories_are(value, expected):
+def test_a_broker_is_cordoned_when_all_its_directories_are(
+    value: str | None, expected: set[int]
+) -> None:
     cluster = Cluster(brokers=1)
     cluster.register(2, log_dirs=(1, 2))
     cordon(cluster, 2, value)
     assert cordoned(cluster) == expected
 
 
-def test_it_stays_so_for_the_next_controller_and_the_next_life_of_the_broker():
+def test_it_stays_so_for_the_next_controller_and_the_next_life_of_the_broker() -> None:
     cluster = Cluster(brokers=2)
     cordon(cluster, 2, "*")
     cluster.reload()
@@ -46,7 +48,7 @@ def test_it_stays_so_for_the_next_controller_and_the_next_life_of_the_broker():
     assert cordoned(cluster) == {2}
 
 
-def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
+def test_a_broker_that_is_unregistered_leaves_no_configs_behind() -> None:
     cluster = Cluster(brokers=2)
     cordon(cluster, 2, "*")
     cluster.expire_session(2)
@@ -57,7 +59,7 @@ def test_a_broker_that_is_unregistered_leaves_no_configs_behind():
     assert cordoned(cluster) == set()
 
 
-def test_a_topic_without_a_factor_has_no_more_replicas_than_there_are_places():
+def test_a_topic_without_a_factor_has_no_more_replicas_than_there_are_places() -> None:
     cluster = Cluster(brokers=3)
     cordon(cluster, 2, "*")
     cluster.call(creation(topic("orders", 1, -1)))

@@ -3,23 +3,29 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies._internal.core import DataObject
+from kio.schema.types import BrokerId
 
 from ottla.controller.placement import Candidate, place_replicas, validate_manual
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
-def brokers(count, racks=None, fenced=()):
+def brokers(
+    count: int, racks: list[str] | None = None, fenced: tuple[()] | set[int] = ()
+) -> list[Candidate]:
     return [
-        Candidate(number, racks[number % len(racks)] if racks else None, number not in fenced)
+        Candidate(
+            BrokerId(number), racks[number % len(racks)] if racks else None, number not in fenced
+        )
         for number in range(1, count + 1)
     ]
 
 
-def test_one_broker_takes_everything():
+def test_one_broker_takes_everything() -> None:
     assert place_replicas(brokers(1), 3, 1, start=0) == [(1,), (1,), (1,)]
 
 
-def test_leaders_and_followers_take_turns():
+def test_leaders_and_followers_take_turns() -> None:
     assert place_replicas(brokers(3), 6, 2, start=0) == [
         (1, 2),
         (2, 3),
@@ -30,11 +36,11 @@ def test_leaders_and_followers_take_turns():
     ]
 
 
-def test_the_start_moves_the_first_leader():
+def test_the_start_moves_the_first_leader() -> None:
     assert [replicas[0] for replicas in place_replicas(brokers(3), 3, 1, start=2)] == [3, 1, 2]
 
 
-def test_replicas_are_on_different_racks():
+def test_replicas_are_on_different_racks() -> None:
     racks = {1: "b", 2: "a", 3: "b", 4: "a"}
     placed = place_replicas(brokers(4, ["a", "b"]), 8, 2, start=1)
     assert all(racks[leader] != racks[follower] for leader, follower in placed)
@@ -43,7 +49,7 @@ def test_replicas_are_on_different_racks():
     )
 
 
-def test_a_fenced_broker_is_used_only_when_it_is_needed_and_never_leads():
+def test_a_fenced_broker_is_used_only_when_it_is_needed_and_never_leads() -> None:
     assert place_replicas(brokers(3, fenced={2}), 2, 2, start=0) == [(1, 3), (3, 1)]
     placed = place_replicas(brokers(3, fenced={2}), 3, 3, start=0)
     assert [replicas[0] for replicas in placed] == [1, 3, 1]
@@ -58,7 +64,9 @@ def test_a_fenced_broker_is_used_only_when_it_is_needed_and_never_leads():
         (brokers(1, fenced={1}), 1, "no broker is active"),
     ],
 )
-def test_a_factor_that_cannot_be_reached_is_refused(known, factor, message):
+def test_a_factor_that_cannot_be_reached_is_refused(
+    known: list[Candidate], factor: int, message: str
+) -> None:
     with pytest.raises(ApiError, match=message) as caught:
         place_replicas(known, 1, factor, start=0)
     assert caught.value.code is ErrorCode.invalid_replication_factor
@@ -66,7 +74,7 @@ def test_a_factor_that_cannot_be_reached_is_refused(known, factor, message):
 
 @settings(max_examples=60)
 @given(st.data())
-def test_placement_is_even(data):
+def test_placement_is_even(data: DataObject) -> None:
     count = data.draw(st.integers(1, 7))
     racks = data.draw(st.sampled_from([None, ["a"], ["a", "b"], ["a", "b", "c"]]))
     factor = data.draw(st.integers(1, count))
@@ -94,27 +102,29 @@ def test_placement_is_even(data):
         ((2,), None, "none of the brokers 2"),
     ],
 )
-def test_bad_manual_assignments_are_refused(replicas, factor, message):
+def test_bad_manual_assignments_are_refused(
+    replicas: tuple[int, ...], factor: int | None, message: str
+) -> None:
     with pytest.raises(ApiError, match=message) as caught:
         validate_manual(replicas, brokers(3, fenced={2}), factor)
     assert caught.value.code is ErrorCode.invalid_replica_assignment
 
 
-def test_a_manual_assignment_may_have_a_fenced_follower():
+def test_a_manual_assignment_may_have_a_fenced_follower() -> None:
     validate_manual((1, 2), brokers(3, fenced={2}), 2)
 
 
-def cordoned(known, *ids):
+def cordoned(known: list[Candidate], *ids: int) -> list[Candidate]:
     return [one._replace(cordoned=one.broker_id in ids) for one in known]
 
 
-def test_a_cordoned_broker_gets_nothing_new():
+def test_a_cordoned_broker_gets_nothing_new() -> None:
     assert place_replicas(cordoned(brokers(3), 2), 2, 2, start=0) == [(1, 3), (3, 1)]
     with pytest.raises(ApiError, match="2 are registered and not drained"):
         place_replicas(cordoned(brokers(3), 2), 1, 3, start=0)
 
 
-def test_a_cordoned_broker_keeps_what_it_has():
+def test_a_cordoned_broker_keeps_what_it_has() -> None:
     known = cordoned(brokers(3), 2)
     validate_manual((2, 3), known, None, present=(1, 2))
     with pytest.raises(ApiError, match="names broker 2, which is drained"):

@@ -8,7 +8,7 @@ from kio.schema.alter_client_quotas.v1.request import (
     OpData,
 )
 from kio.static.primitive import f64
-from tests.controller.cluster import Cluster
+from tests.controller.cluster import Cluster, answered
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.record_codec import MetadataRecordCodec
@@ -33,7 +33,7 @@ def alter(cluster: Cluster, *entries: EntryData, validate_only: bool = False) ->
     request = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
     result = cluster.machine.quotas.alter_client_quotas(request)
     cluster.apply(result)
-    return [one.error_code for one in result.response.entries]
+    return [one.error_code for one in answered(result).entries]
 
 
 def test_a_quota_is_set_changed_and_removed() -> None:

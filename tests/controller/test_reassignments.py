@@ -1,3 +1,4 @@
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,10 +21,13 @@ from kio.schema.list_partition_reassignments.v0.response import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from tests.controller.cluster import Cluster
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
+from tests.controller.cluster import Cluster, answered
 from tests.controller.test_topics import creation, topic
 
 from ottla.controller.records import PartitionChangeRecord
+from ottla.machine.result import Result
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -31,20 +35,28 @@ ORDERS = UUID(int=1)
 
 
 @pytest.fixture
-def cluster():
+def cluster() -> Cluster:
     cluster = Cluster(brokers=4)
     request = creation(topic("orders", assignments={0: (1, 2), 1: (2, 1)}))
     cluster.call(request)
     return cluster
 
 
-def alter(cluster, targets, name="orders", **fields):
+def alter(
+    cluster: Cluster,
+    targets: list[tuple[int, tuple[int, ...] | None]],
+    name: str = "orders",
+    **fields: Any,
+) -> Result[Any]:
     request = AlterPartitionReassignmentsRequest(
         topics=(
             ReassignableTopic(
-                name=name,
+                name=TopicName(name),
                 partitions=tuple(
-                    ReassignablePartition(partition_index=index, replicas=replicas)
+                    ReassignablePartition(
+                        partition_index=i32(index),
+                        replicas=None if replicas is None else tuple(map(BrokerId, replicas)),
+                    )
                     for index, replicas in targets
                 ),
             ),
@@ -54,29 +66,33 @@ def alter(cluster, targets, name="orders", **fields):
     return cluster.result_of(request)
 
 
-def listed(cluster, topics=None):
+def listed(
+    cluster: Cluster, topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None
+) -> ListPartitionReassignmentsResponse:
     request = ListPartitionReassignmentsRequest(topics=topics)
     result = cluster.result_of(request)
     assert result.records == ()
-    return result.response
+    response: ListPartitionReassignmentsResponse = answered(result)
+    return response
 
 
-def refusal(result):
+def refusal(result: Result[Any]) -> ErrorCode:
     assert result.records == ()
-    (each,) = result.response.responses
+    (each,) = answered(result).responses
     (one,) = each.partitions
-    return one.error_code
+    code: ErrorCode = one.error_code
+    return code
 
 
-def test_a_reassignment_begins_with_exact_records_and_response(cluster):
+def test_a_reassignment_begins_with_exact_records_and_response(cluster: Cluster) -> None:
     result = alter(cluster, [(0, (3, 2))])
     assert result.records == (
         PartitionChangeRecord(
-            partition_id=0,
+            partition_id=i32(0),
             topic_id=ORDERS,
-            replicas=(3, 2, 1),
-            removing_replicas=(1,),
-            adding_replicas=(3,),
+            replicas=(BrokerId(3), BrokerId(2), BrokerId(1)),
+            removing_replicas=(BrokerId(1),),
+            adding_replicas=(BrokerId(3),),
         ),
     )
     assert result.response == AlterPartitionReassignmentsResponse(
@@ -86,10 +102,10 @@ def test_a_reassignment_begins_with_exact_records_and_response(cluster):
         error_message=None,
         responses=(
             ReassignableTopicResponse(
-                name="orders",
+                name=TopicName("orders"),
                 partitions=(
                     ReassignablePartitionResponse(
-                        partition_index=0, error_code=ErrorCode.none, error_message=None
+                        partition_index=i32(0), error_code=ErrorCode.none, error_message=None
                     ),
                 ),
             ),
@@ -97,7 +113,7 @@ def test_a_reassignment_begins_with_exact_records_and_response(cluster):
     )
 
 
-def test_what_goes_on_is_listed(cluster):
+def test_what_goes_on_is_listed(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, [(1, (2, 3))]))
     expected = ListPartitionReassignmentsResponse(
         throttle_time=NO_THROTTLE,
@@ -105,38 +121,40 @@ def test_what_goes_on_is_listed(cluster):
         error_message=None,
         topics=(
             OngoingTopicReassignment(
-                name="orders",
+                name=TopicName("orders"),
                 partitions=(
                     OngoingPartitionReassignment(
-                        partition_index=1,
-                        replicas=(2, 3, 1),
-                        adding_replicas=(3,),
-                        removing_replicas=(1,),
+                        partition_index=i32(1),
+                        replicas=(BrokerId(2), BrokerId(3), BrokerId(1)),
+                        adding_replicas=(BrokerId(3),),
+                        removing_replicas=(BrokerId(1),),
                     ),
                 ),
             ),
         ),
     )
     assert listed(cluster) == expected
-    named = ListPartitionReassignmentsTopics(name="orders", partition_indexes=(0, 1, 7))
+    named = ListPartitionReassignmentsTopics(
+        name=TopicName("orders"), partition_indexes=(i32(0), i32(1), i32(7))
+    )
     assert listed(cluster, (named,)) == expected
-    other = ListPartitionReassignmentsTopics(name="orders", partition_indexes=(0,))
+    other = ListPartitionReassignmentsTopics(name=TopicName("orders"), partition_indexes=(i32(0),))
     assert listed(cluster, (other,)).topics == ()
     assert listed(cluster, ()).topics == ()
 
 
-def test_the_same_replicas_are_no_change(cluster):
+def test_the_same_replicas_are_no_change(cluster: Cluster) -> None:
     assert alter(cluster, [(0, (1, 2))]).records == ()
 
 
-def test_a_partition_named_twice_is_reassigned_once(cluster):
+def test_a_partition_named_twice_is_reassigned_once(cluster: Cluster) -> None:
     result = alter(cluster, [(0, (3, 2)), (0, (4, 2))])
     assert len(result.records) == 1
-    codes = [one.error_code for one in result.response.responses[0].partitions]
+    codes = [one.error_code for one in answered(result).responses[0].partitions]
     assert codes == [ErrorCode.none, ErrorCode.invalid_request]
 
 
-def test_the_number_of_replicas_changes_only_if_it_may(cluster):
+def test_the_number_of_replicas_changes_only_if_it_may(cluster: Cluster) -> None:
     result = alter(cluster, [(0, (1, 2, 3))], allow_replication_factor_change=False)
     assert refusal(result) is ErrorCode.invalid_replication_factor
     assert alter(cluster, [(0, (1, 2, 3))]).records != ()
@@ -144,19 +162,41 @@ def test_the_number_of_replicas_changes_only_if_it_may(cluster):
     assert same.records != ()
 
 
-def test_who_was_to_be_added_and_is_not_any_more_is_dropped_at_once(cluster):
+def test_a_reassignment_that_goes_on_tells_the_number_of_replicas(cluster: Cluster) -> None:
+    cluster.apply(alter(cluster, [(0, (1, 2, 3))]))
+    fewer = alter(cluster, [(0, (1, 2))], allow_replication_factor_change=False)
+    assert refusal(fewer) is ErrorCode.invalid_replication_factor
+    (partition,) = answered(fewer).responses[0].partitions
+    assert partition.error_message == "The replication factor is changed from 3 to 2"
+    same = alter(cluster, [(0, (1, 2, 4))], allow_replication_factor_change=False)
+    assert same.records != ()
+
+
+def test_a_reassignment_that_adds_replicas_is_cancelled_whether_or_not_their_number_may_change(
+    cluster: Cluster,
+) -> None:
+    cluster.apply(alter(cluster, [(0, (1, 2, 3))]))
+    cancelled = alter(cluster, [(0, None)], allow_replication_factor_change=False)
+    assert cancelled.records != ()
+
+
+def test_who_was_to_be_added_and_is_not_any_more_is_dropped_at_once(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, [(0, (3, 2))]))
     assert alter(cluster, [(0, (4, 2))]).records == (
         PartitionChangeRecord(
-            partition_id=0, topic_id=ORDERS, leader=1, replicas=(4, 2, 1), adding_replicas=(4,)
+            partition_id=i32(0),
+            topic_id=ORDERS,
+            leader=BrokerId(1),
+            replicas=(BrokerId(4), BrokerId(2), BrokerId(1)),
+            adding_replicas=(BrokerId(4),),
         ),
     )
 
 
-def test_a_cancelled_reassignment_gives_the_replicas_back(cluster):
+def test_a_cancelled_reassignment_gives_the_replicas_back(cluster: Cluster) -> None:
     cluster.apply(alter(cluster, [(0, (3, 4))]))
     cluster.apply(alter(cluster, [(0, None)]))
-    partition = cluster.image.partition("orders", 0)
+    partition = cluster.partition("orders", 0)
     assert (partition.replicas, partition.isr, partition.leader) == ((1, 2), (1, 2), 1)
     assert (partition.adding_replicas, partition.removing_replicas) == ((), ())
 
@@ -172,5 +212,7 @@ def test_a_cancelled_reassignment_gives_the_replicas_back(cluster):
         ("orders", (0, None), ErrorCode.no_reassignment_in_progress),
     ],
 )
-def test_a_wrong_reassignment_is_refused(cluster, name, target, code):
+def test_a_wrong_reassignment_is_refused(
+    cluster: Cluster, name: str, target: tuple[int, tuple[int, ...] | None], code: ErrorCode
+) -> None:
     assert refusal(alter(cluster, [target], name=name)) is code

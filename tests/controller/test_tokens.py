@@ -1,6 +1,6 @@
 """Delegation tokens as the controller keeps them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -48,7 +48,7 @@ def refused(cluster: Cluster, principal: Principal, request: object) -> ErrorCod
     return error.value.code
 
 
-def milliseconds(time: Any) -> int:
+def milliseconds(time: datetime) -> int:
     return round(time.timestamp() * 1000)
 
 

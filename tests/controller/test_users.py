@@ -7,7 +7,7 @@ from kio.schema.alter_user_scram_credentials.v0.request import (
     ScramCredentialUpsertion,
 )
 from kio.static.primitive import i8, i32
-from tests.controller.cluster import Cluster
+from tests.controller.cluster import Cluster, answered
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.record_codec import MetadataRecordCodec
@@ -47,7 +47,7 @@ def alter(
     )
     result = cluster.machine.users.alter_user_scram_credentials(request)
     cluster.apply(result)
-    return [(one.user, one.error_code) for one in result.response.results], result.records
+    return [(one.user, one.error_code) for one in answered(result).results], result.records
 
 
 def test_a_password_is_set_changed_and_removed() -> None:

@@ -1,4 +1,4 @@
-"""What a request has changed, in words for the audit log: names and keys, never values."""
+"""Describes what a request has changed, for the audit log: names and keys, never values."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -23,8 +23,8 @@ def _with_outcome(text: str, code: ErrorCode) -> str:
 def _topics(results: str) -> Callable[[Any, Any], list[str]]:
     def names(_: Any, response: Any) -> list[str]:
         return [
-            _with_outcome(one.name or str(one.topic_id), one.error_code)
-            for one in getattr(response, results)
+            _with_outcome(result.name or str(result.topic_id), result.error_code)
+            for result in getattr(response, results)
         ]
 
     return names
@@ -39,16 +39,16 @@ def _configs(request: Any, response: Any) -> list[str]:
     }
     return [
         _with_outcome(
-            f"{_CONFIG_RESOURCES.get(one.resource_type, one.resource_type)} {one.resource_name}: "
-            f"{keys.get((one.resource_type, one.resource_name), '')}",
-            one.error_code,
+            f"{_CONFIG_RESOURCES.get(item.resource_type, item.resource_type)} "
+            f"{item.resource_name}: {keys.get((item.resource_type, item.resource_name), '')}",
+            item.error_code,
         )
-        for one in response.responses
+        for item in response.responses
     ]
 
 
 def _users(request: Any, response: Any) -> list[str]:
-    codes = {result.user: result.error_code for result in response.results}
+    codes = {item.user: item.error_code for item in response.results}
     return [
         _with_outcome(f"{verb} {change.name} {_mechanism(change.mechanism)}", codes[change.name])
         for verb, changes in (("set", request.upsertions), ("delete", request.deletions))
@@ -57,7 +57,9 @@ def _users(request: Any, response: Any) -> list[str]:
 
 
 def _mechanism(number: int) -> str:
-    return next((one.sasl_name for one in ScramMechanism if one == number), str(number))
+    return next(
+        (mechanism.sasl_name for mechanism in ScramMechanism if mechanism == number), str(number)
+    )
 
 
 def _acl(acl: Any, pattern_type: int) -> str:
@@ -70,8 +72,8 @@ def _acl(acl: Any, pattern_type: int) -> str:
 
 def _created_acls(request: Any, response: Any) -> list[str]:
     return [
-        _with_outcome(_acl(one, one.resource_pattern_type), result.error_code)
-        for one, result in zip(request.creations, response.results, strict=False)
+        _with_outcome(_acl(creation, creation.resource_pattern_type), result.error_code)
+        for creation, result in zip(request.creations, response.results, strict=False)
     ]
 
 
@@ -84,12 +86,15 @@ def _deleted_acls(_: Any, response: Any) -> list[str]:
 
 
 def _quotas(request: Any, response: Any) -> list[str]:
-    codes = [one.error_code for one in response.entries]
+    codes = [entry.error_code for entry in response.entries]
     return [
         _with_outcome(
-            " ".join(f"{one.entity_type}={one.entity_name or '(default)'}" for one in entry.entity)
+            " ".join(
+                f"{entity.entity_type}={entity.entity_name or '(default)'}"
+                for entity in entry.entity
+            )
             + ": "
-            + "+".join(one.key for one in entry.ops),
+            + "+".join(op.key for op in entry.ops),
             code,
         )
         for entry, code in zip(request.entries, codes, strict=False)
@@ -104,7 +109,7 @@ def _nothing(_: Any, __: Any) -> list[str]:
     return []
 
 
-# By API key: what it does, and what to.
+# By API key: the action, and the names of its objects.
 _CHANGES: Final[Mapping[int, tuple[str, Callable[[Any, Any], list[str]]]]] = {
     19: ("create_topics", _topics("topics")),
     20: ("delete_topics", _topics("responses")),
@@ -128,8 +133,8 @@ _CHANGES: Final[Mapping[int, tuple[str, Callable[[Any, Any], list[str]]]]] = {
 
 
 def described_change(request: Any, response: Any) -> tuple[str, list[str]] | None:
-    """What was done and to what; None for a request that changes nothing. `response` is None for
-    one that was refused as a whole."""
+    """The action and its objects; None for a request that changes nothing. `response` is None if
+    the whole request was rejected."""
     found = _CHANGES.get(int(request.__api_key__))
     if found is None or getattr(request, "validate_only", False):
         return None

@@ -10,13 +10,14 @@
                               v                   |
                     in controlled shutdown -------+
 
-A broker that wants to shut down loses its partitions first. It may stop, and is fenced, when the
-other brokers know that it leads nothing; only a new incarnation comes back from there.
+A broker that wants to shut down first loses its partitions. It may stop, and is fenced, once the
+other brokers know that it leads nothing; only a new incarnation can return from there.
 
-A heartbeat that names full log directories (as cordoned ones: what the operator has cordoned is in
-the metadata) takes the broker out of the in-sync sets there, until one does not.
+A heartbeat that names full log directories (in the field for cordoned ones: the operator's cordons
+are in the metadata) takes the broker out of the in-sync sets there, until one does not.
 
-Whoever loses thousands of partitions loses them in steps: an operation holds up every other one.
+A broker that loses thousands of partitions loses them in steps, since an operation blocks all
+others.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -101,7 +102,7 @@ class BrokerControl:
     def register_broker(
         self, request: BrokerRegistrationRequest, next_offset: int
     ) -> Result[BrokerRegistrationResponse]:
-        """The epoch of a broker is the offset of its registration, the first record of this."""
+        """A broker's epoch is the offset of its registration, the first of these records."""
         if request.cluster_id != self._cluster_id:
             raise ApiError(
                 ErrorCode.inconsistent_cluster_id,
@@ -179,12 +180,14 @@ class BrokerControl:
     def _without_directories(
         self, broker: RegisterBrokerRecord, request: BrokerHeartbeatRequest, *, caught_up: bool
     ) -> Result[BrokerHeartbeatResponse]:
-        """The replicas there lead no longer; the directories are forgotten with the last step.
+        """Its replicas there lose leadership; the last step removes the directories.
 
-        They may come back with all that they have when the broker registers again. A broker that
-        has no directory left has nothing, and is fenced.
+        They may return with all their data when the broker registers again. A broker without any
+        directory left has nothing, and is fenced.
         """
-        left = tuple(one for one in broker.log_dirs if one not in request.offline_log_dirs)
+        left = tuple(
+            directory for directory in broker.log_dirs if directory not in request.offline_log_dirs
+        )
         if not left:
             records = self._fence(broker)
         else:
@@ -210,7 +213,7 @@ class BrokerControl:
         return Result(response, tuple(records), cause=cause)
 
     def suspect_broker(self, broker_id: int, now_ms: int) -> Result[None]:
-        """Its connection has ended: unless it is heard from soon it is taken for dead."""
+        """Its connection has ended: it must be heard from soon, or it counts as dead."""
         self._sessions.suspect(broker_id, now_ms)
         return Result(None)
 
@@ -225,9 +228,9 @@ class BrokerControl:
     def unregister_broker(
         self, request: UnregisterBrokerRequest
     ) -> Result[UnregisterBrokerResponse]:
-        """Nothing is known of its disk afterwards, so it is no eligible leader any more.
+        """Nothing is known about its disk afterwards, so it is no longer an eligible leader.
 
-        Its configs go with it: the next broker of that id is another one.
+        Its configs are removed as well: the next broker with that id is another one.
         """
         broker = _find(self._image, request.broker_id)
         if not broker.fenced:
@@ -255,7 +258,7 @@ class BrokerControl:
     def _replace(
         self, present: RegisterBrokerRecord | None, request: BrokerRegistrationRequest
     ) -> Iterable[PartitionChangeRecord]:
-        """A new incarnation replaces the present one, if that is not alive."""
+        """Replace the present incarnation by a new one, unless it is alive."""
         if present is None:
             return ()
         if not present.fenced and self._sessions.is_alive(present.broker_id):
@@ -277,9 +280,9 @@ class BrokerControl:
         return Result(None, tuple(records), cause=f"node {broker_id} is fenced: {cause}")
 
     def _fence(self, broker: RegisterBrokerRecord) -> list[MetadataRecord]:
-        """It is fenced with the last step, and before its partitions are changed.
+        """Fence it in the last step, and before its partitions change.
 
-        Otherwise their leaders would take it for one that is back in sync.
+        Otherwise their leaders would consider it back in sync.
         """
         moves = self._moves(broker.broker_id, Departure.INTACT)
         records: list[MetadataRecord] = list(islice(moves, PARTITIONS_PER_STEP))
@@ -303,7 +306,7 @@ class BrokerControl:
         return records
 
     def _shut_down(self, broker: RegisterBrokerRecord, next_offset: int) -> list[MetadataRecord]:
-        """The broker is fenced, and may stop, when nobody takes it for a leader any more."""
+        """Fence the broker, so that it may stop, once no other considers it a leader."""
         broker_id = broker.broker_id
         records: list[MetadataRecord] = []
         if self._index.leads_any(broker_id):
@@ -320,12 +323,14 @@ class BrokerControl:
             self._sessions.set_shutdown_offset(broker_id, next_offset + len(records) - 1)
             return records
         others = (other.broker_id for other in self._image.active_brokers())
-        if self._sessions.is_shutdown_known(broker_id, (one for one in others if one != broker_id)):
+        if self._sessions.is_shutdown_known(
+            broker_id, (other for other in others if other != broker_id)
+        ):
             return self._fence(broker)
         return []
 
     def _moves(self, broker_id: int, departure: Departure) -> Iterator[PartitionChangeRecord]:
-        """What it takes to do without the broker."""
+        """The changes that take the broker out of its partitions."""
         partitions: Iterator[PartitionRecord]
         if departure is Departure.INTACT:
             partitions = self._index.in_sync(broker_id)
@@ -341,7 +346,7 @@ class BrokerControl:
     def _moves_from(
         self, broker: RegisterBrokerRecord, offline: Container[UUID | None]
     ) -> Iterator[MetadataRecord]:
-        """What it takes to do without some directories of a broker."""
+        """The changes that take some directories of a broker out of service."""
         for partition in self._index.in_sync(broker.broker_id):
             if directory_of(partition, broker.broker_id) in offline:
                 change = self._leadership.change(partition)
@@ -351,10 +356,10 @@ class BrokerControl:
                     yield record
 
     def _moves_to_room(self, broker: RegisterBrokerRecord) -> Iterator[MetadataRecord]:
-        """What it takes to do without its full directories, where others have room.
+        """The changes that take its full directories out of service, where others have room.
 
-        A replica that cannot take records would hold up the others for as long as it is in sync.
-        What nobody else can lead stays, to be read.
+        An in-sync replica that cannot take records would hold up the others. Partitions that no
+        other replica can lead stay, to be read.
         """
         leadership = self._leadership
         for partition in self._index.in_sync(broker.broker_id):
@@ -389,7 +394,7 @@ def _fences(records: list[MetadataRecord]) -> bool:
 
 
 def _departure(present: RegisterBrokerRecord, request: BrokerRegistrationRequest) -> Departure:
-    """What the new incarnation says of the disk that the earlier one wrote to (KIP-966)."""
+    """What the new incarnation reports about the disk of the previous one (KIP-966)."""
     if present.log_dirs and not set(present.log_dirs) & set(request.log_dirs):
         return Departure.LOST
     if request.previous_broker_epoch == present.broker_epoch:
@@ -400,7 +405,7 @@ def _departure(present: RegisterBrokerRecord, request: BrokerRegistrationRequest
 def _registration(
     request: BrokerRegistrationRequest, epoch: i64, same: RegisterBrokerRecord | None
 ) -> RegisterBrokerRecord:
-    """`same` is the registration that is amended."""
+    """`same` is the registration to update."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,

@@ -1,14 +1,14 @@
-"""Subscriptions to the metrics of clients (KIP-714): which clients are asked for which metrics.
+"""Client metrics subscriptions (KIP-714): which clients push which metrics.
 
-A subscription is a config resource of its own. A client is asked for the metrics of all
-subscriptions that match it, as often as the most impatient of them wants.
+A subscription is a config resource. A client pushes the metrics of all matching subscriptions, at
+the shortest of their intervals.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigType, ConfigValues, between
+from ottla.protocol.config import ConfigKey, ConfigSchema, ConfigValues, between, int_key, list_key
 from ottla.protocol.errors import ApiError
 from ottla.protocol.lazy_dataclass import dataclass
 
@@ -36,23 +36,20 @@ def _match_problem(patterns: tuple[str, ...]) -> str | None:
     return None
 
 
-INTERVAL_MS: ConfigKey[Any] = ConfigKey(
+INTERVAL_MS: ConfigKey[Any] = int_key(
     "interval.ms",
-    ConfigType.INT,
     INTERVAL_MS_DEFAULT,
     "How often the clients push their metrics.",
     between(100, 3_600_000),
 )
-MATCH: ConfigKey[Any] = ConfigKey(
+MATCH: ConfigKey[Any] = list_key(
     "match",
-    ConfigType.LIST,
     (),
     "Which clients: SELECTOR=REGEX, all of which have to match; none matches every client.",
     _match_problem,
 )
-METRICS: ConfigKey[Any] = ConfigKey(
+METRICS: ConfigKey[Any] = list_key(
     "metrics",
-    ConfigType.LIST,
     (),
     "Prefixes of the names of the metrics to push; * for all of them, nothing for none.",
 )
@@ -71,7 +68,7 @@ class ClientDescription(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What one client is asked for."""
+    """What a client is asked to push."""
 
     metrics: tuple[str, ...]
     interval_ms: int
@@ -105,8 +102,10 @@ class Subscription:
 
 def request_of(subscriptions: Iterable[Subscription], client: ClientDescription) -> Request:
     matching = [subscription for subscription in subscriptions if subscription.matches(client)]
-    metrics = {name for one in matching for name in one.metrics}
+    metrics = {name for subscription in matching for name in subscription.metrics}
     if ALL_METRICS in metrics:
         metrics = {ALL_METRICS}
-    interval_ms = min([INTERVAL_MS_DEFAULT, *(one.interval_ms for one in matching)])
+    interval_ms = min(
+        [INTERVAL_MS_DEFAULT, *(subscription.interval_ms for subscription in matching)]
+    )
     return Request(tuple(sorted(metrics)), interval_ms)

@@ -1,9 +1,9 @@
 """Configs of topics, groups, brokers and client metrics.
 
-They are changed one by one (KIP-339), or replaced as a whole.
+They are changed incrementally (KIP-339), or replaced as a whole.
 
-A broker's configs are kept under its id; those of all brokers under the empty name. Only keys that
-are dynamic can be set for brokers, for the others are read once at start.
+A broker's configs are stored under its id; those of all brokers under the empty name. Brokers
+accept only dynamic keys, since the others are read once at startup.
 """
 
 import enum
@@ -21,7 +21,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.static.primitive import i8
 
-from ottla.controller.client_metrics import CLIENT_METRICS_SCHEMA
+from ottla.controller.client_metrics import CLIENT_METRICS_SCHEMA, INTERVAL_MS
 from ottla.controller.config import IMPORT_OPEN, MIN_INSYNC_REPLICAS, RECORD_IMPORT
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import (
@@ -50,8 +50,8 @@ R = TypeVar("R")
 _AskedResource = incremental.AlterConfigsResource | replacement.AlterConfigsResource
 
 
-class Operation(enum.IntEnum):
-    """The numbers are those of IncrementalAlterConfigs."""
+class AlterOperation(enum.IntEnum):
+    """Values as in IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -63,7 +63,7 @@ class _Resource(NamedTuple):
     resource_type: i8
     name: str
     schema: ConfigSchema
-    values: Mapping[str, str]  # Those of its own.
+    values: Mapping[str, str]  # Its own values, without inherited ones.
 
 
 class ConfigControl:
@@ -101,7 +101,7 @@ class ConfigControl:
         changes_of: Callable[[_Resource, Any], list[ConfigRecord]],
         result_of: Callable[..., R],
     ) -> tuple[list[ConfigRecord], tuple[R, ...]]:
-        """The records of the resources that can be altered, and a result for each of them."""
+        """The records for the resources that can be altered, and a result for each resource."""
         records: list[ConfigRecord] = []
         results = []
         repeated = _repeated(resources)
@@ -123,7 +123,7 @@ class ConfigControl:
         return records, tuple(results)
 
     def with_effects(self, records: list[ConfigRecord]) -> tuple[MetadataRecord, ...]:
-        """With the changes of leaders and in-sync sets that follow from them."""
+        """Add the resulting changes of leaders and in-sync sets."""
         return (*records, *self._leadership.changes_by_configs(self._index, records))
 
     def _resource(self, resource_type: i8, name: str, repeated: set[tuple[int, str]]) -> _Resource:
@@ -150,7 +150,7 @@ class ConfigControl:
         )
 
     def _validated(self, resource: _Resource, changes: list[ConfigRecord]) -> list[ConfigRecord]:
-        """Values of a group have to go together, and with those of the broker."""
+        """The values of a group must be consistent, also with those of the broker."""
         if resource.resource_type == GROUP_RESOURCE:
             changed = {change.name: change.value for change in changes}
             values = {**resource.values, **changed}
@@ -188,40 +188,38 @@ class ConfigControl:
     ) -> str | None:
         """The new value, or None for the default."""
         try:
-            operation = Operation(change.config_operation)
+            operation = AlterOperation(change.config_operation)
         except ValueError:
             raise ApiError(
                 ErrorCode.invalid_request, f"unknown operation {change.config_operation}"
             ) from None
-        if operation is Operation.DELETE:
+        if operation is AlterOperation.DELETE:
             return None
         if change.value is None:
-            raise ApiError(
-                ErrorCode.invalid_request, f"{operation.name} of {key.name} has no value"
-            )
-        if operation is Operation.SET:
+            raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {key.name}")
+        if operation is AlterOperation.SET:
             return _checked(resource, key, change.value)
         return self._list_value(resource, key, operation, change.value)
 
     def _list_value(
-        self, resource: _Resource, key: ConfigKey[Any], operation: Operation, text: str
+        self, resource: _Resource, key: ConfigKey[Any], operation: AlterOperation, text: str
     ) -> str:
         if key.type is not ConfigType.LIST:
             raise ApiError(
                 ErrorCode.invalid_config,
-                f"{operation.name} needs a list, and {key.name} is a {key.type.name.lower()}",
+                f"Can't {operation.name} to key {key.name} because its type is not LIST.",
             )
         own = resource.values.get(key.name)
         present = _items(self._inherited(resource, key) if own is None else own)
         named = _items(text)
-        if operation is Operation.APPEND:
+        if operation is AlterOperation.APPEND:
             items = present + [item for item in named if item not in present]
         else:
             items = [item for item in present if item not in named]
         return key.format(key.parse(items))
 
     def _inherited(self, resource: _Resource, key: ConfigKey[Any]) -> str:
-        """What holds while the resource does not set the key."""
+        """The value that applies while the resource does not set the key."""
         configs = EffectiveConfigs(self._image, self._rules, None)
         if resource.resource_type == TOPIC_RESOURCE:
             entries = configs.describe_topic({})
@@ -242,7 +240,9 @@ def _replacements(
     for config in configs:
         key = _settable(resource, config.name)
         if config.value is None:
-            raise ApiError(ErrorCode.invalid_request, f"{config.name} has no value")
+            raise ApiError(
+                ErrorCode.invalid_request, f"Null value not supported for : {config.name}"
+            )
         wanted[config.name] = _checked(resource, key, config.value)
     records: list[ConfigRecord] = []
     for name in (*wanted, *(name for name in resource.values if name not in wanted)):
@@ -251,13 +251,16 @@ def _replacements(
 
 
 def _alterable(resource: _Resource, change: incremental.AlterableConfig) -> ConfigKey[Any]:
-    """Whatever a broker has of its own can be taken from it; lists have to be known as such."""
+    """A key that nobody declares can be deleted; to append or subtract, it must be declared."""
     operation: int = change.config_operation
     is_broker = resource.resource_type == BROKER_RESOURCE
-    if is_broker and operation in (Operation.APPEND, Operation.SUBTRACT):
+    if is_broker and operation in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
         resource.schema[change.name]
-    if is_broker and operation == Operation.DELETE:
+    is_known = resource.schema.finds(change.name)
+    if operation == AlterOperation.DELETE and (is_broker or not is_known):
         return undeclared_key(change.name)
+    if operation == AlterOperation.SET and not is_known and _is_of_client_metrics(resource):
+        raise ApiError(ErrorCode.invalid_request, f"unknown config key {change.name!r}")
     return _settable(resource, change.name)
 
 
@@ -279,7 +282,7 @@ def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
             ErrorCode.invalid_request, f"{name} is altered for one broker, not for all of them"
         )
     if resource.name and name == MIN_INSYNC_REPLICAS.name:
-        # The controller could not tell who has everything: leaders would differ in what they need.
+        # Leaders would differ in their minimum: the controller could not tell who has everything.
         raise ApiError(
             ErrorCode.invalid_config, f"{name} is set for a topic or for all brokers, not for one"
         )
@@ -287,17 +290,23 @@ def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
 
 
 def _checked(resource: _Resource, key: ConfigKey[Any], value: str) -> str:
-    """Kafka calls a bad value of a broker a bad request: there the broker finds it."""
+    """Kafka reports a bad broker value as a bad request, because there the broker finds it, and an
+    interval of client metrics that is out of range."""
     try:
         return key.format(key.parse(value))
     except ApiError as error:
-        if resource.resource_type == BROKER_RESOURCE:
+        is_interval = _is_of_client_metrics(resource) and key is INTERVAL_MS
+        if resource.resource_type == BROKER_RESOURCE or (is_interval and value.isdecimal()):
             raise ApiError(ErrorCode.invalid_request, error.message) from None
         raise
 
 
+def _is_of_client_metrics(resource: _Resource) -> bool:
+    return resource.resource_type == CLIENT_METRICS_RESOURCE
+
+
 def _change(resource: _Resource, name: str, value: str | None) -> Iterable[ConfigRecord]:
-    """A record, unless the value is already that."""
+    """A record, unless the value is unchanged."""
     if resource.values.get(name) != value:
         if value is None and _is_minimum_of_cluster(resource, name):
             raise ApiError(
@@ -319,15 +328,14 @@ def _is_minimum_of_cluster(resource: _Resource, name: str) -> bool:
 
 
 def _validate_once(names: Iterable[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ApiError(ErrorCode.invalid_request, f"{twice[0]} is set more than once")
+    if any(count > 1 for count in Counter(names).values()):
+        raise ApiError(ErrorCode.invalid_request, "Error due to duplicate config keys")
 
 
 def _repeated(
     resources: Iterable[_AskedResource],
 ) -> set[tuple[int, str]]:
-    named = Counter((one.resource_type, one.resource_name) for one in resources)
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     return {resource for resource, count in named.items() if count > 1}
 
 

@@ -1,4 +1,4 @@
-"""ElectLeaders: elections that somebody asks for (KIP-183, KIP-460)."""
+"""ElectLeaders: elections on request (KIP-183, KIP-460)."""
 
 from typing import Final
 
@@ -8,9 +8,10 @@ from kio.schema.elect_leaders.v2.response import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ottla.controller.image import MetadataImage, TopicImage
+from ottla.controller.image import MetadataImage
 from ottla.controller.leadership import Leadership
 from ottla.controller.partition_change import Election
 from ottla.controller.partition_index import PartitionIndex, PartitionKey
@@ -24,7 +25,7 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
-_ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # The numbers of ElectLeaders.
+_ELECTIONS: Final = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # The values in ElectLeaders.
 _NOT_AVAILABLE: Final = {
     Election.PREFERRED: ErrorCode.preferred_leader_not_available,
     Election.UNCLEAN: ErrorCode.eligible_leaders_not_available,
@@ -51,7 +52,7 @@ class ElectionRequests:
                 ReplicaElectionResult(
                     topic=asked.topic,
                     partition_result=tuple(
-                        self._elect(self._image.topics.get(asked.topic), index, election, records)
+                        self._elect(asked.topic, index, election, records)
                         for index in asked.partitions
                     ),
                 )
@@ -67,13 +68,13 @@ class ElectionRequests:
     def _elect_everywhere(
         self, election: Election, records: dict[PartitionKey, PartitionChangeRecord]
     ) -> list[ReplicaElectionResult]:
-        """Only those that need a leader are answered for."""
+        """Returns results only for partitions that need a leader."""
         index = self._index
         found = index.not_preferred() if election is Election.PREFERRED else index.leaderless()
         results: dict[str, list[PartitionResult]] = {}
         for partition in found:
             topic = self._image.topics_by_id[partition.topic_id]
-            result = self._elect(topic, partition.partition_id, election, records)
+            result = self._elect(topic.name, partition.partition_id, election, records)
             results.setdefault(topic.name, []).append(result)
         return [
             ReplicaElectionResult(
@@ -84,7 +85,7 @@ class ElectionRequests:
 
     def _elect(
         self,
-        topic: TopicImage | None,
+        topic: TopicName,
         index: i32,
         election: Election,
         records: dict[PartitionKey, PartitionChangeRecord],
@@ -97,18 +98,25 @@ class ElectionRequests:
             code, message = error.code, error.message
         return PartitionResult(partition_id=index, error_code=code, error_message=message)
 
-    def _election(
-        self, topic: TopicImage | None, index: i32, election: Election
-    ) -> PartitionChangeRecord:
-        partition = None if topic is None else topic.partitions.get(index)
-        if partition is None:
-            raise ApiError(ErrorCode.unknown_topic_or_partition, "there is no such partition")
+    def _election(self, topic: TopicName, index: i32, election: Election) -> PartitionChangeRecord:
+        partition = self._partition(topic, index)
         if _has_wanted_leader(partition, election):
             raise ApiError(ErrorCode.election_not_needed, f"broker {partition.leader} leads it")
         record = self._leadership.change(partition, election).record()
         if record is None or record.leader == LEADER_UNCHANGED:
             raise ApiError(_NOT_AVAILABLE[election], _why_nobody(partition, election))
         return record
+
+    def _partition(self, name: TopicName, index: i32) -> PartitionRecord:
+        topic = self._image.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}"
+            )
+        return partition
 
 
 def _why_nobody(partition: PartitionRecord, election: Election) -> str:

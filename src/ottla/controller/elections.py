@@ -1,8 +1,8 @@
-"""The elections that the controller holds by itself.
+"""The elections that the controller holds on its own.
 
-From time to time it looks after the partitions whose leader is not the first of their replicas: who
-is back in sync leads again, so that a broker that was away gets its share back. It also looks after
-those without a leader: their topic may allow an unclean election by now.
+It periodically checks the partitions whose leader is not their first replica: once that is back in
+sync it leads again, so that a returning broker gets its share back. It also checks those without a
+leader: their topic may allow an unclean election by now.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _TIMER: Final = "elections"
 
 
 class ElectionControl:
-    """`preferred` says whether leaders return to the first replica by themselves."""
+    """`preferred` tells whether leadership returns to the first replica automatically."""
 
     def __init__(
         self,
@@ -38,15 +38,12 @@ class ElectionControl:
         self._preferred = preferred
         self._interval_ms = interval_ms
 
-    def on_loaded(self, now_ms: int) -> None:
-        self.elect_soon(now_ms)
-
     def elect_soon(self, now_ms: int) -> None:
-        """There is more to elect than one operation can."""
+        """There is more to elect than fits into one operation."""
         self._timers.schedule(_TIMER, now_ms, self._elect_in_turn)
 
     def elect_with(self, broker_id: int) -> Iterator[PartitionChangeRecord]:
-        """The broker is active from now on: leaders for the partitions that may have waited."""
+        """The broker becomes active: elect leaders where a partition may have waited for it."""
         leadership = self._leadership
         for partition in self._index.leaderless():
             if broker_id not in partition.replicas:

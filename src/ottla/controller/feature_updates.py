@@ -1,4 +1,4 @@
-"""UpdateFeatures: raise or lower the level of features, for all brokers at once."""
+"""UpdateFeatures: raises or lowers feature levels, for all brokers at once."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -26,7 +26,7 @@ class FeatureControl:
         self._image = image
 
     def update_features(self, request: UpdateFeaturesRequest) -> Result[UpdateFeaturesResponse]:
-        """All or nothing: the first update that is refused is the answer."""
+        """All or nothing: the first rejected update is the answer."""
         updates = request.feature_updates
         if len({update.feature for update in updates}) != len(updates):
             raise ApiError(ErrorCode.invalid_request, "a feature is updated more than once")
@@ -44,7 +44,7 @@ class FeatureControl:
         return Result(response, () if request.validate_only else tuple(records))
 
     def _is_change(self, update: FeatureUpdateKey) -> bool:
-        """Raises ApiError when the update is refused."""
+        """Raises ApiError if the update is rejected."""
         name, level = update.feature, update.max_version_level
         if name not in FEATURES:
             raise _refusal(update, "this feature is not known")
@@ -68,8 +68,8 @@ class FeatureControl:
             raise _refusal(update, f"the controller knows levels {feature.low} to {feature.high}")
         for broker in self._image.brokers.values():
             known: Mapping[str, tuple[int, int]] = {
-                one.name: (one.min_supported_version, one.max_supported_version)
-                for one in broker.features
+                feature.name: (feature.min_supported_version, feature.max_supported_version)
+                for feature in broker.features
             }
             low, high = known.get(name, (0, feature.default))
             if not low <= level <= high:
@@ -79,7 +79,7 @@ class FeatureControl:
 def feature_results(
     request: UpdateFeaturesRequest, code: ErrorCode, message: str | None
 ) -> tuple[UpdatableFeatureResult, ...]:
-    """For clients before v2, who look for each feature that they named."""
+    """For clients before v2, which expect a result for each feature they named."""
     return tuple(
         UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message)
         for update in request.feature_updates

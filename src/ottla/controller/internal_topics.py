@@ -1,13 +1,13 @@
-"""Internal topics get the replicas that they should have once there are brokers for them.
+"""Gives internal topics their configured replicas once there are enough brokers.
 
-They are created when a client first needs a coordinator, which is often before the other brokers
-of a cluster have joined, and nobody thinks of them then. So the controller looks from time to time:
-a partition of theirs that has fewer replicas than its topic's key asks for gets more, on active
-brokers. That is a reassignment like an operator's, a few partitions at a time. It is also a chance
-to spread the leaders, which the coordinators are on: the first replica is the one that comes first
-least often.
+They are created when a client first needs a coordinator, often before the other brokers of a
+cluster have joined, and no one thinks of them later. So the controller checks periodically: a
+partition with fewer replicas than its topic's key demands gets more, on active brokers. This is a
+reassignment like an operator's, a few partitions at a time. It is also a chance to spread the
+leaders, where the coordinators run: the broker that is least often the first replica becomes the
+first.
 
-What has more replicas than asked for keeps them, and so does what is on brokers that are away.
+Partitions with more replicas than configured keep them, as do those on absent brokers.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ _TIMER: Final = "internal topics"
 
 
 class InternalTopicControl:
-    """`factors` has the key of each internal topic's replication factor."""
+    """`factors` has the replication factor key of each internal topic."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class InternalTopicControl:
     def _addition(self, partition: PartitionRecord, wanted: Replicas) -> PartitionChangeRecord:
         change = self._leadership.change(partition)
         change.replicas = wanted
-        change.adding = tuple(one for one in wanted if one not in partition.replicas)
+        change.adding = tuple(replica for replica in wanted if replica not in partition.replicas)
         record = change.record()
         assert record is not None, "replicas are added"
         return record
@@ -95,7 +95,7 @@ def _can_get_more(partition: PartitionRecord) -> bool:
 
 
 class _Spread:
-    """How evenly the replicas of a topic, and the first ones of them, are over brokers."""
+    """How evenly a topic's replicas, and its first replicas, are spread over brokers."""
 
     def __init__(self, topic: TopicImage, active: Sequence[Candidate]) -> None:
         self._active = active
@@ -107,21 +107,23 @@ class _Spread:
             self._first[partition.replicas[0]] += 1
 
     def widened(self, partition: PartitionRecord, count: int) -> Replicas:
-        """More replicas in other racks, where there are few yet; and which one is the first."""
+        """Add replicas in other racks, on brokers with few; also choose the first replica."""
         replicas = list(partition.replicas)
-        free = [one.broker_id for one in self._active if one.broker_id not in replicas]
+        free = [broker.broker_id for broker in self._active if broker.broker_id not in replicas]
         while free and len(replicas) < count:
-            best = min(free, key=lambda one: (self._conflicts(replicas, one), self._all[one], one))
+            best = min(
+                free, key=lambda node: (self._conflicts(replicas, node), self._all[node], node)
+            )
             free.remove(best)
             replicas.append(best)
             self._all[best] += 1
         self._first[replicas[0]] -= 1
         able = [replica for replica in replicas if replica in self._racks]
-        first = min(able, key=lambda one: self._first[one], default=replicas[0])
+        first = min(able, key=lambda node: self._first[node], default=replicas[0])
         self._first[first] += 1
         return (first, *(replica for replica in replicas if replica != first))
 
     def _conflicts(self, replicas: Sequence[BrokerId], broker_id: BrokerId) -> int:
-        """A broker without a rack is a rack of its own."""
+        """A broker without a rack counts as its own rack."""
         rack = self._racks[broker_id]
         return 0 if rack is None else sum(self._racks.get(replica) == rack for replica in replicas)

@@ -1,12 +1,12 @@
-"""The controller: the machine that decides about the cluster's metadata.
+"""The controller: the machine that decides about the cluster metadata.
 
 Its operations are methods of the parts below; `operations` lists them by request. They take the
 newest request entities and return the newest response entities; see `machine.result` for what
-becomes of them. An ApiError is raised where the whole request is refused and put into the response
-where one item of it is.
+happens with these. ApiError is raised if the whole request is rejected; the error of a single item
+goes into the response.
 
-What only some requests need is made with the first of them: a broker starts in the time that it
-takes to import everything.
+Parts that only some requests need are created on first use: importing everything would delay the
+start of a broker.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class ControllerSettings:
     cluster_id: str
     config_rules: ConfigRules
     new_topic_id: Callable[[], UUID]
-    placement_start: Callable[[int], int]  # Of n brokers, which one a new topic starts at.
+    placement_start: Callable[[int], int]  # The index of a new topic's first broker, out of n.
     internal_factors: Mapping[str, ConfigKey[int]]  # Replication factors of internal topics.
-    # Of a cluster that has no user yet, by name and mechanism.
+    # For a cluster without users, by name and mechanism.
     initial_users: Mapping[tuple[str, int], ScramCredential] = field(default_factory=dict)
 
 
@@ -116,7 +116,7 @@ class ControllerMachine:
         self._minimum.on_loaded(now_ms)
         self.brokers.on_loaded(now_ms)
         self._internal_topics.on_loaded(now_ms)
-        self._elections.on_loaded(now_ms)
+        self._elections.elect_soon(now_ms)
         if self._settings.initial_users:
             self.users.on_loaded(now_ms)
         if ConfigValues(self._settings.config_rules.static)[DELEGATION_TOKEN_SECRET_KEY]:

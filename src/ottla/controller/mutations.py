@@ -1,7 +1,7 @@
-"""How many partitions clients create and delete in a second: controller_mutation_rate (KIP-599).
+"""Limits the partitions that clients create and delete: controller_mutation_rate (KIP-599).
 
-What was used is known to this controller alone, and forgotten with it, as in Kafka: it is no part
-of the metadata, and the next controller begins with full buckets.
+The usage is known only to this controller, and forgotten with it, as in Kafka: it is not part of
+the metadata, and the next controller begins with full buckets.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,23 @@ from ottla.security.principal import Principal
 from ottla.security.quotas import CONTROLLER_MUTATION_RATE, QuotaKey
 from ottla.security.rates import TokenBucket, Windows
 
-BUCKETS_UNSWEPT_MAX: Final = 1_000  # More than twice as many as last time, and full ones go.
+BUCKETS_UNSWEPT_MAX: Final = 1_000  # At more than twice the last count, full ones are dropped.
 
 
 class Caller(NamedTuple):
-    """The client that a request came from."""
+    """The client that sent a request."""
 
     principal: Principal
     host: str  # Its address.
     client_id: str
-    # It knows THROTTLING_QUOTA_EXCEEDED; others are slowed down afterwards.
+    # It understands THROTTLING_QUOTA_EXCEEDED; other clients are throttled afterwards.
     is_strict: bool = False
     by_token: bool = False  # It logged in with a delegation token.
-    is_forwarded: bool = False  # Another node passed the request on, and it goes no further.
+    is_forwarded: bool = False  # Another node forwarded the request, so it is not forwarded again.
 
 
 class MutationQuota:
-    """Of one request. `take` counts; `throttle_ms` says how long its client has to wait."""
+    """The quota of one request. `take` counts; `throttle_ms` is how long its client has to wait."""
 
     def __init__(self) -> None:
         self.throttle_ms = 0
@@ -76,7 +76,7 @@ class MutationQuotas:
         self._buckets_max = BUCKETS_UNSWEPT_MAX
 
     def of(self, caller: Caller | None, now_ms: int) -> MutationQuota:
-        """Nodes, which ask for themselves, have none."""
+        """Requests of nodes themselves are not limited."""
         allowance = None
         if caller is not None:
             rates = QuotaKey(self._image.client_quotas, CONTROLLER_MUTATION_RATE)
@@ -87,10 +87,12 @@ class MutationQuotas:
         bucket = self._buckets.get(key)
         if bucket is None:
             if len(self._buckets) >= self._buckets_max:
-                self._sweep(lambda one: one.is_full(allowance.bound, now_ms))
+                self._sweep(lambda other: other.is_full(allowance.bound, now_ms))
             bucket = self._buckets[key] = TokenBucket(self._windows)
         return _Limited(bucket, allowance.bound, now_ms, is_strict=caller.is_strict)
 
     def _sweep(self, is_full: Callable[[TokenBucket], bool]) -> None:
-        self._buckets = {key: one for key, one in self._buckets.items() if not is_full(one)}
+        self._buckets = {
+            key: bucket for key, bucket in self._buckets.items() if not is_full(bucket)
+        }
         self._buckets_max = 2 * len(self._buckets) + BUCKETS_UNSWEPT_MAX

@@ -1,17 +1,17 @@
-"""What becomes of one partition: its leader, in-sync replicas and eligible leaders (KIP-966).
+"""Changes of one partition: its leader, in-sync replicas and eligible leaders (KIP-966).
 
-A `PartitionChange` starts from the partition as it is; the caller says what is wanted; `record`
-gives the record that brings it about, or None when there is nothing to change.
+A `PartitionChange` starts from the current partition; the caller states what is wanted; `record`
+returns the record that makes the change, or None if there is nothing to change.
 
-- A replica can lead if it is active and in sync. While nobody is in sync, eligible leader replicas
-  can: they have everything up to the high watermark, for that rests while the in-sync set is
-  smaller than min.insync.replicas.
-- Who leaves an in-sync set that is too small then becomes an eligible leader replica, unless its
-  disk may have lost something. The eligible ones are forgotten when the set is large enough again.
-- The last replica that has everything stays, whatever became of it, except when its disk is lost:
+- A replica can lead if it is active and in sync. While none is in sync, eligible leader replicas
+  can: they have everything up to the high watermark, which does not advance while the in-sync set
+  is smaller than min.insync.replicas.
+- A replica that leaves an in-sync set that is then too small becomes an eligible leader replica,
+  unless its disk may have lost something. These are cleared once the set is large enough again.
+- The last replica that has everything stays, whatever happens to it, except when its disk is lost:
   then only an unclean election gives the partition a leader.
 - A replica whose log directory is full leads only if no other can.
-- A reassignment is complete when all replicas that it wants are in sync.
+- A reassignment is complete when all its target replicas are in sync.
 """
 
 import enum
@@ -27,19 +27,19 @@ from ottla.controller.records import NO_LEADER, PartitionChangeRecord, Partition
 from ottla.protocol.lazy_dataclass import dataclass
 
 RECOVERED: Final = i8(0)
-RECOVERING: Final = i8(1)  # Its leader was elected uncleanly and has not said that it is ready.
+RECOVERING: Final = i8(1)  # Its leader was elected uncleanly and has not reported that it is ready.
 
 Replicas = tuple[BrokerId, ...]
 
 
 class Election(enum.Enum):
-    PREFERRED = enum.auto()  # The first replica leads if it can; otherwise as with ONLINE.
+    PREFERRED = enum.auto()  # The first replica leads if it can; otherwise like ONLINE.
     ONLINE = enum.auto()  # The leader stays if it can; otherwise the first replica that can.
-    UNCLEAN = enum.auto()  # As with ONLINE; and if none can, any active replica.
+    UNCLEAN = enum.auto()  # Like ONLINE; but if none can, any active replica.
 
 
 class Departure(enum.Enum):
-    """What is known of the disk of a broker that is in sync no longer."""
+    """The state of the disk of a broker that leaves the in-sync set."""
 
     INTACT = enum.auto()
     UNCLEAN = enum.auto()  # It crashed: the ends of its logs may be gone.
@@ -60,8 +60,8 @@ class PartitionChange:
     has_room: Callable[[int], bool]
     gone: int = NO_LEADER
     departure: Departure = Departure.INTACT
-    also_active: int = NO_LEADER  # From this change on.
-    moved: tuple[int, UUID | None] = (NO_LEADER, None)  # A replica, and the directory it is in.
+    also_active: int = NO_LEADER  # As a result of this change.
+    moved: tuple[int, UUID | None] = (NO_LEADER, None)  # A replica, and its directory.
 
     @classmethod
     def of(
@@ -86,7 +86,7 @@ class PartitionChange:
         )
 
     def remove(self, broker_id: int, departure: Departure) -> None:
-        """The broker leads no longer, nor is it in sync."""
+        """The broker neither leads nor is in sync any more."""
         self.isr = _without(self.isr, (broker_id,))
         self.gone, self.departure = broker_id, departure
 
@@ -96,7 +96,7 @@ class PartitionChange:
         leader, is_clean = self._elect(eligible)
         if leader != NO_LEADER and leader not in self.isr:
             self.isr = (leader,)
-            # Where one in sync is enough it acknowledges alone what the others will lack.
+            # If one in-sync replica is enough, it alone acknowledges what the others will lack.
             keeps = is_clean and not self._is_isr_enough()
             eligible = _without(eligible, self.isr) if keeps else ()
         if not is_clean:
@@ -112,8 +112,8 @@ class PartitionChange:
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _is_isr_enough(self) -> bool:
-        """Whether the in-sync set acknowledges; then nobody else is known to have everything."""
-        # What is being added does not count: the partition goes on while it is copied.
+        """Whether the in-sync set may acknowledge; then no one else is known to have everything."""
+        # Replicas being added do not count: the partition stays available while they copy it.
         return len(self.isr) >= min(self.min_isr, len(self.replicas) - len(self.adding))
 
     def _eligible(self) -> Replicas:
@@ -121,7 +121,9 @@ class PartitionChange:
             return ()
         partition = self.partition
         known = dict.fromkeys((*(partition.eligible_leader_replicas or ()), *partition.isr))
-        left = tuple(one for one in known if one in self.replicas and one not in self.isr)
+        left = tuple(
+            replica for replica in known if replica in self.replicas and replica not in self.isr
+        )
         if self.departure is Departure.INTACT:
             return left
         trusted = _without(left, (self.gone,))
@@ -142,7 +144,7 @@ class PartitionChange:
         if able:
             return next(filter(self.has_room, able), able[0]), True
         if self.election is Election.UNCLEAN:
-            # Who led last is likely to have most.
+            # The last leader is likely to have most.
             for replica in (*(self.partition.last_known_elr or ()), *self.replicas):
                 if replica in self.replicas and self._can_lead(replica):
                     return replica, False
@@ -155,7 +157,7 @@ class PartitionChange:
         partition = self.partition
         changes: dict[str, Any] = {}
         if leader != partition.leader or not set(partition.replicas) <= set(self.replicas):
-            # Naming the leader raises its epoch: a replica that was taken away is fenced by it.
+            # Naming the leader raises its epoch, which fences a replica that was removed.
             changes["leader"] = leader
         if self.isr != partition.isr:
             changes["isr"] = self.isr
@@ -182,7 +184,7 @@ class PartitionChange:
         )
 
     def _last_known(self, leader: BrokerId) -> Replicas:
-        """Who led last, while nobody does and nobody is in sync."""
+        """The last leader, while there is no leader and no one is in sync."""
         if leader != NO_LEADER:
             return ()
         if self.isr or self.partition.leader == NO_LEADER:

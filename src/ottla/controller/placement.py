@@ -1,9 +1,9 @@
-"""On which brokers the replicas of new partitions are placed.
+"""Places the replicas of new partitions on brokers.
 
-Each partition takes the next leader in turn, so leaders are even over brokers. Followers go to
-other racks for as long as there are any, there to the broker with the fewest replicas so far, and
-among equals in turn, so that the partitions of one leader do not all share the same followers. A
-broker that is cordoned gets nothing new (KIP-1066).
+The leaders of the partitions rotate, so they are spread evenly over brokers. Followers go to other
+racks as long as there are any, there to the broker with the fewest replicas so far, and among
+equals in rotation, so that the partitions of one leader do not all share the same followers. A
+cordoned broker gets nothing new (KIP-1066).
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ class Candidate(NamedTuple):
 def place_replicas(
     candidates: Sequence[Candidate], partition_count: int, replication_factor: int, start: int
 ) -> list[tuple[BrokerId, ...]]:
-    """The replicas of each new partition; `start` says which broker comes first."""
+    """The replicas of each new partition; `start` selects the first broker."""
     candidates = [candidate for candidate in candidates if not candidate.cordoned]
     validate_replication_factor(candidates, replication_factor)
     active = [candidate for candidate in candidates if candidate.active]
@@ -56,7 +56,7 @@ def validate_replication_factor(candidates: Sequence[Candidate], replication_fac
 
 
 def _alternate_racks(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Neighbours are in different racks for as long as there is more than one rack left."""
+    """Neighbours are in different racks for as long as more than one rack is left."""
     racks: dict[str | None, list[Candidate]] = {}
     for candidate in sorted(candidates):
         racks.setdefault(candidate.rack, []).append(candidate)
@@ -66,7 +66,7 @@ def _alternate_racks(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _others(pool: Sequence[Candidate], leader: Candidate, lap: int) -> list[Candidate]:
-    """All but the leader, in turn from the one after it on; each lap begins one further."""
+    """All but the leader, in rotation from the one after it; each lap starts one further."""
     others = [candidate for candidate in pool if candidate != leader]
     if not others:
         return others
@@ -77,14 +77,14 @@ def _others(pool: Sequence[Candidate], leader: Candidate, lap: int) -> list[Cand
 def _spread(
     leader: Candidate, others: list[Candidate], placed: Mapping[int, int], count: int
 ) -> list[BrokerId]:
-    """Followers on the racks that have fewest of this partition, there on the emptiest brokers."""
+    """Followers in the racks with the fewest of this partition, on the emptiest brokers."""
     used: Counter[str | None] = Counter([leader.rack])
     chosen: list[BrokerId] = []
     while len(chosen) < count:
-        # A broker without a rack is a rack of its own.
+        # A broker without a rack counts as its own rack.
         best = min(
             others,
-            key=lambda one: (used[one.rack] if one.rack else 0, placed.get(one.broker_id, 0)),
+            key=lambda node: (used[node.rack] if node.rack else 0, placed.get(node.broker_id, 0)),
         )
         others.remove(best)
         used[best.rack] += 1
@@ -98,13 +98,13 @@ def validate_manual(
     replication_factor: int | None,
     present: Collection[int] = (),
 ) -> None:
-    """Check one partition of a manual assignment; None for the first, which sets the factor.
+    """Validate one partition of a manual assignment; the factor is None for the first.
 
-    A broker that is cordoned keeps the replicas that it has (`present`).
+    A cordoned broker keeps the replicas that it has (`present`).
     """
     known_ids = {candidate.broker_id for candidate in known}
     strays = [broker_id for broker_id in replicas if broker_id not in known_ids]
-    cordoned = {one.broker_id for one in known if one.cordoned}
+    cordoned = {broker.broker_id for broker in known if broker.cordoned}
     refused = [replica for replica in replicas if replica in cordoned and replica not in present]
     if not replicas:
         problem = "a manual assignment has a partition without replicas"
@@ -119,7 +119,7 @@ def validate_manual(
             f"a manual assignment has {len(replicas)} replicas for a partition "
             f"where others have {replication_factor}"
         )
-    elif not any(one.active and one.broker_id in replicas for one in known):
+    elif not any(broker.active and broker.broker_id in replicas for broker in known):
         problem = f"none of the brokers {_listed(replicas)} of a manual assignment is active"
     else:
         return

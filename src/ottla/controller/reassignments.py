@@ -1,9 +1,9 @@
 """Reassignments: partitions get other replicas (KIP-455).
 
-A reassignment first adds the new replicas to the old ones. When all that are wanted are in sync,
-the others are removed; `PartitionChange` does that with whatever change completes it. What is asked
-later replaces what was asked before, and what only that one would have added is dropped
-at once. A reassignment that is cancelled is one to the replicas that the partition had.
+A reassignment first adds the new replicas to the old ones. Once all target replicas are in sync,
+the others are removed; `PartitionChange` does that with whatever change completes it. A later
+request replaces an earlier one, and replicas that only the earlier one would have added are dropped
+at once. Cancelling a reassignment reassigns to the original replicas.
 """
 
 from collections.abc import Iterator
@@ -121,22 +121,20 @@ class ReassignmentControl:
         return partition
 
     def _retargeted(
-        self, partition: PartitionRecord, wanted: Replicas | None, may_change_count: bool
+        self, partition: PartitionRecord, target: Replicas | None, may_change_count: bool
     ) -> PartitionChange:
         present = _original(partition)
-        if wanted is None:
+        if target is None:
             if not _is_reassigned(partition):
                 raise ApiError(
                     ErrorCode.no_reassignment_in_progress, "the partition is not reassigned"
                 )
             wanted = present
         else:
+            wanted = target
             validate_manual(wanted, candidates(self._image), None, present)
-        if len(wanted) != len(present) and not may_change_count:
-            raise ApiError(
-                ErrorCode.invalid_replication_factor,
-                f"the partition has {len(present)} replicas; {len(wanted)} would change that",
-            )
+            if not may_change_count:
+                _validate_same_count(_intended(partition), wanted)
         change = self._leadership.change(partition)
         change.removing = tuple(replica for replica in present if replica not in wanted)
         change.adding = tuple(replica for replica in wanted if replica not in present)
@@ -164,10 +162,25 @@ class ReassignmentControl:
 
 
 def _original(partition: PartitionRecord) -> Replicas:
-    """The replicas as they were before the reassignment, if there is one."""
+    """The replicas before the reassignment, if there is one."""
     return tuple(
         replica for replica in partition.replicas if replica not in partition.adding_replicas
     )
+
+
+def _intended(partition: PartitionRecord) -> Replicas:
+    """The replicas as they will be after the reassignment, if there is one."""
+    return tuple(
+        replica for replica in partition.replicas if replica not in partition.removing_replicas
+    )
+
+
+def _validate_same_count(intended: Replicas, wanted: Replicas) -> None:
+    if len(wanted) != len(intended):
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"The replication factor is changed from {len(intended)} to {len(wanted)}",
+        )
 
 
 def _is_reassigned(partition: PartitionRecord) -> bool:

@@ -1,9 +1,9 @@
-"""The records of the metadata log, laid out as Kafka's are, so that its dump tool reads them.
+"""The records of the metadata log, with Kafka's layouts, so that its dump tool reads them.
 
-A record says all that is known of its subject. The image keeps the newest record of each topic,
-partition and broker as that subject's state; change records are folded into it.
+A record states everything known about its subject. The image keeps the newest record of each topic,
+partition and broker as that subject's state; change records are merged into it.
 
-Every layout is at the version that `__version__` names; the log holds no other.
+Every layout has the version that `__version__` names; the log contains no other.
 """
 
 from dataclasses import field
@@ -11,7 +11,6 @@ from typing import ClassVar
 from uuid import UUID
 
 from kio.schema.types import BrokerId, ProducerId, TopicName
-from kio.static.constants import EntityType
 from kio.static.primitive import f64, i8, i16, i32, i64, u16
 
 from ottla.protocol.entities import entity
@@ -30,11 +29,17 @@ _UUID = {"kafka_type": "uuid"}
 _BYTES = {"kafka_type": "bytes"}
 
 
-@entity
-class BrokerEndpoint:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(3)
+class _Layout:
+    """Flexible, and of version 0 unless the record says otherwise."""
+
+    __slots__ = ()
+    __version__: ClassVar[i16] = i16(0)
     __flexible__: ClassVar[bool] = True
+
+
+@entity
+class BrokerEndpoint(_Layout):
+    __version__: ClassVar[i16] = i16(3)
     name: str = field(metadata=_STRING)
     host: str = field(metadata=_STRING)
     port: u16 = field(metadata={"kafka_type": "uint16"})
@@ -42,21 +47,17 @@ class BrokerEndpoint:
 
 
 @entity
-class BrokerFeature:
-    __type__: ClassVar = EntityType.nested
+class BrokerFeature(_Layout):
     __version__: ClassVar[i16] = i16(3)
-    __flexible__: ClassVar[bool] = True
     name: str = field(metadata=_STRING)
     min_supported_version: i16 = field(metadata={"kafka_type": "int16"})
     max_supported_version: i16 = field(metadata={"kafka_type": "int16"})
 
 
 @entity
-class RegisterBrokerRecord:
-    __type__: ClassVar = EntityType.data
+class RegisterBrokerRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(0)
     __version__: ClassVar[i16] = i16(3)
-    __flexible__: ClassVar[bool] = True
     broker_id: BrokerId = field(metadata=_BROKER_ID)
     is_migrating_zk_broker: bool = field(metadata={"kafka_type": "bool"}, default=False)
     incarnation_id: UUID | None = field(metadata=_UUID)
@@ -70,31 +71,23 @@ class RegisterBrokerRecord:
 
 
 @entity
-class UnregisterBrokerRecord:
-    __type__: ClassVar = EntityType.data
+class UnregisterBrokerRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(1)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     broker_id: BrokerId = field(metadata=_BROKER_ID)
     broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
 
 
 @entity
-class TopicRecord:
-    __type__: ClassVar = EntityType.data
+class TopicRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(2)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     name: TopicName = field(metadata=_STRING)
     topic_id: UUID = field(metadata=_UUID)
 
 
 @entity
-class PartitionRecord:
-    __type__: ClassVar = EntityType.data
+class PartitionRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(3)
     __version__: ClassVar[i16] = i16(2)
-    __flexible__: ClassVar[bool] = True
     partition_id: i32 = field(metadata={"kafka_type": "int32"})
     topic_id: UUID = field(metadata=_UUID)
     replicas: tuple[BrokerId, ...] = field(metadata=_BROKER_ID)  # The preferred leader first.
@@ -115,11 +108,8 @@ class PartitionRecord:
 
 
 @entity
-class ConfigRecord:
-    __type__: ClassVar = EntityType.data
+class ConfigRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(4)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     resource_type: i8 = field(metadata={"kafka_type": "int8"})
     resource_name: str = field(metadata=_STRING)  # Empty: the default of all brokers.
     name: str = field(metadata=_STRING)
@@ -127,13 +117,11 @@ class ConfigRecord:
 
 
 @entity
-class PartitionChangeRecord:
-    """What is None (or LEADER_UNCHANGED, or recovery state -1) stays as it was."""
+class PartitionChangeRecord(_Layout):
+    """Fields that are None (or LEADER_UNCHANGED, or recovery state -1) stay unchanged."""
 
-    __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(5)
     __version__: ClassVar[i16] = i16(2)
-    __flexible__: ClassVar[bool] = True
     partition_id: i32 = field(metadata={"kafka_type": "int32"})
     topic_id: UUID = field(metadata=_UUID)
     isr: tuple[BrokerId, ...] | None = field(metadata={**_BROKER_ID, "tag": 0}, default=None)
@@ -156,20 +144,14 @@ class PartitionChangeRecord:
 
 
 @entity
-class RemoveTopicRecord:
-    __type__: ClassVar = EntityType.data
+class RemoveTopicRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(9)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     topic_id: UUID = field(metadata=_UUID)
 
 
 @entity
-class UserScramCredentialRecord:
-    __type__: ClassVar = EntityType.data
+class UserScramCredentialRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(11)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     name: str = field(metadata=_STRING)
     mechanism: i8 = field(metadata={"kafka_type": "int8"})
     salt: bytes = field(metadata=_BYTES, repr=False)
@@ -179,11 +161,8 @@ class UserScramCredentialRecord:
 
 
 @entity
-class DelegationTokenRecord:
-    __type__: ClassVar = EntityType.data
+class DelegationTokenRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(10)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     owner: str = field(metadata=_STRING)
     requester: str = field(metadata=_STRING)
     renewers: tuple[str, ...] = field(metadata=_STRING)
@@ -194,53 +173,39 @@ class DelegationTokenRecord:
 
 
 @entity
-class FeatureLevelRecord:
-    __type__: ClassVar = EntityType.data
+class FeatureLevelRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(12)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     name: str = field(metadata=_STRING)
     feature_level: i16 = field(metadata={"kafka_type": "int16"})  # 0: the feature is off.
 
 
 @entity
-class QuotaEntityData:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
+class QuotaEntityData(_Layout):
     entity_type: str = field(metadata=_STRING)
     entity_name: str | None = field(metadata=_STRING)  # None: the default.
 
 
 @entity
-class ClientQuotaRecord:
-    __type__: ClassVar = EntityType.data
+class ClientQuotaRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(14)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     entity: tuple[QuotaEntityData, ...]
     key: str = field(metadata=_STRING)
-    value: f64 = field(metadata={"kafka_type": "float64"})  # Of one that is removed, 0.
+    value: f64 = field(metadata={"kafka_type": "float64"})  # 0 if it is removed.
     remove: bool = field(metadata={"kafka_type": "bool"})
 
 
 @entity
-class ProducerIdsRecord:
-    __type__: ClassVar = EntityType.data
+class ProducerIdsRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(15)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     broker_id: BrokerId = field(metadata=_BROKER_ID)
     broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
     next_producer_id: ProducerId = field(metadata={"kafka_type": "int64"})
 
 
 @entity
-class BrokerRegistrationChangeRecord:
-    __type__: ClassVar = EntityType.data
+class BrokerRegistrationChangeRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(17)
     __version__: ClassVar[i16] = i16(2)
-    __flexible__: ClassVar[bool] = True
     broker_id: BrokerId = field(metadata=_BROKER_ID)
     broker_epoch: i64 = field(metadata={"kafka_type": "int64"})
     fenced: i8 = field(metadata={"kafka_type": "int8", "tag": 0}, default=NO_CHANGE)
@@ -249,11 +214,8 @@ class BrokerRegistrationChangeRecord:
 
 
 @entity
-class AccessControlEntryRecord:
-    __type__: ClassVar = EntityType.data
+class AccessControlEntryRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(18)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     id: UUID | None = field(metadata=_UUID)
     resource_type: i8 = field(metadata={"kafka_type": "int8"})
     resource_name: str = field(metadata=_STRING)
@@ -265,41 +227,29 @@ class AccessControlEntryRecord:
 
 
 @entity
-class RemoveAccessControlEntryRecord:
-    __type__: ClassVar = EntityType.data
+class RemoveAccessControlEntryRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(19)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     id: UUID | None = field(metadata=_UUID)
 
 
 @entity
-class RemoveUserScramCredentialRecord:
-    __type__: ClassVar = EntityType.data
+class RemoveUserScramCredentialRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(22)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     name: str = field(metadata=_STRING)
     mechanism: i8 = field(metadata={"kafka_type": "int8"})
 
 
 @entity
-class RemoveDelegationTokenRecord:
-    __type__: ClassVar = EntityType.data
+class RemoveDelegationTokenRecord(_Layout):
     __api_key__: ClassVar[i16] = i16(26)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
     token_id: str = field(metadata=_STRING)
 
 
 @entity
-class NoOpRecord:
-    """Written by a new leader of the quorum so that earlier epochs become committed."""
+class NoOpRecord(_Layout):
+    """Written by a new quorum leader so that earlier epochs are committed."""
 
-    __type__: ClassVar = EntityType.data
     __api_key__: ClassVar[i16] = i16(20)
-    __version__: ClassVar[i16] = i16(0)
-    __flexible__: ClassVar[bool] = True
 
 
 MetadataRecord = (

@@ -75,7 +75,8 @@ class TokenControl:
             raise ApiError(ErrorCode.delegation_token_request_not_allowed, "nobody has no tokens")
         owner = token_owner(request, caller)
         renewers = tuple(
-            Principal(one.principal_type, one.principal_name) for one in request.renewers
+            Principal(renewer.principal_type, renewer.principal_name)
+            for renewer in request.renewers
         )
         if any(renewer.type != USER for renewer in renewers):
             raise ApiError(ErrorCode.invalid_principal_type, "only users can renew tokens")
@@ -148,7 +149,7 @@ class TokenControl:
         secret, tokens = self._enabled(), self._image.delegation_tokens
         token_id = self._ids.get(hmac)
         if token_id not in tokens:
-            self._ids = {secret.hmac(one): one for one in tokens}
+            self._ids = {secret.hmac(token_id): token_id for token_id in tokens}
             token_id = self._ids.get(hmac)
         token = None if token_id is None else tokens.get(token_id)
         if token is None:
@@ -157,7 +158,7 @@ class TokenControl:
 
 
 def token_owner(request: CreateDelegationTokenRequest, caller: Principal) -> Principal:
-    """Somebody may ask for a token of somebody else (KIP-373)."""
+    """A user may request a token for another user (KIP-373)."""
     if not request.owner_principal_name:
         return caller
     return Principal(request.owner_principal_type or USER, request.owner_principal_name)

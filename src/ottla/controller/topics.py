@@ -51,7 +51,7 @@ from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, collision_key, validate_topic_name
 
 UNLIMITED: Final = MutationQuota()
-DEFAULT_COUNT = -1  # KIP-464: take the broker's default.
+DEFAULT_COUNT = -1  # KIP-464: use the broker's default.
 
 _T = TypeVar("_T")
 _N = TypeVar("_N", bound=Hashable)
@@ -61,7 +61,7 @@ Assignments = list[tuple[BrokerId, ...]]
 
 @dataclass(slots=True)
 class _Plan:
-    """What a request has come to so far; later items of it see the earlier ones."""
+    """The effects of a request so far; later items see those of earlier ones."""
 
     quota: MutationQuota
     records: list[MetadataRecord] = field(default_factory=list)
@@ -83,7 +83,7 @@ class _Plan:
 
 
 class TopicControl:
-    """`placement_start(n)` says which of n brokers is first; `new_topic_id` gives unused ids."""
+    """`placement_start(n)` selects the first of n brokers; `new_topic_id` returns unused ids."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class TopicControl:
     ) -> Result[DeleteTopicsResponse]:
         """A topic that is named more than once, by name or id, is not deleted.
 
-        The handler counts on this: it does not look at who may delete what is repeated.
+        The handler relies on this: it does not authorize the deletion of repeated topics.
         """
         records: list[MetadataRecord] = []
         repeated = _repeated((state.name, state.topic_id) for state in request.topics)
@@ -197,7 +197,10 @@ class TopicControl:
         configs: dict[str, str] = {}
         for config in topic.configs:
             if config.value is None:
-                raise ApiError(ErrorCode.invalid_config, f"{config.name} has no value")
+                raise ApiError(
+                    ErrorCode.invalid_config,
+                    f"Null value not supported for topic configs: {config.name}",
+                )
             key = self._rules.topic_schema[config.name]
             configs[config.name] = key.format(key.parse(config.value))
         return configs
@@ -255,7 +258,7 @@ class TopicControl:
         return assignments
 
     def _id_to_delete(self, state: DeleteTopicState) -> UUID | None:
-        """None if no topic is named so, or in two ways at once, which is refused anyhow."""
+        """None if there is no such topic, or if it is named both ways, which is rejected anyway."""
         if state.name is None:
             return state.topic_id
         topic = self._image.topics.get(state.name)
@@ -287,10 +290,15 @@ class TopicControl:
         topic = self._find(request.name)
         present = len(topic.partitions)
         added = request.count - present
-        if added <= 0:
+        if added == 0:
+            raise ApiError(
+                ErrorCode.invalid_partitions, f"Topic already has {present} partition(s)."
+            )
+        if added < 0:
             raise ApiError(
                 ErrorCode.invalid_partitions,
-                f"topic {topic.name} has {present} partitions; {request.count} would not be more",
+                f"The topic {topic.name} currently has {present} partition(s); {request.count} "
+                "would not be an increase.",
             )
         plan.take_partitions(added)
         factor = len(topic.partitions[0].replicas)
@@ -358,7 +366,7 @@ def _repeated(names: Iterable[_N]) -> set[_N]:
 
 
 def _once(items: Iterable[_T], name: Callable[[_T], Hashable]) -> Iterable[_T]:
-    """One item of each name, in the order in which the names come first."""
+    """One item per name, in the order in which the names first appear."""
     return {name(item): item for item in items}.values()
 
 

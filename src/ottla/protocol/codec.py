@@ -1,11 +1,11 @@
-"""Messages of every API in every version that kio has, and of Ottla's own APIs.
+"""Messages of every API in every version that kio has or `messages` adds, and of Ottla's own APIs.
 
 The broker sees only the newest version of each message: requests are lifted to it while they are
 read, responses projected down from it while they are written. The types are kio's, or those of
-`messages` where kio's newest version lost a field that older ones have. The client's side does the
-same the other way round.
+`messages` if kio's newest version lost a field that older ones have. The client side does the same
+in reverse.
 
-Modules of kio are imported when their message is first read or written.
+kio modules are imported when their message is first read or written.
 """
 
 import functools
@@ -23,7 +23,7 @@ from ottla.protocol.writer import write_entity
 _SIZE_BYTES = 4
 _CORRELATION_ID_BYTES = 4
 
-# Messages that `messages` has a wider type for.
+# Messages for which `messages` has a wider type.
 _WIDENED = {
     "FetchRequest",
     "FetchResponse",
@@ -35,9 +35,13 @@ _WIDENED = {
     "OffsetFetchResponse",
     "ProduceRequest",
     "ProduceResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
     "UpdateFeaturesResponse",
 }
-# Messages that `messages` has a type for in place of kio's newest, on the wire too.
+# Kafka versions that kio lacks: their types are in `messages`, with the version in their names.
+_NEWER_VERSIONS = {18: 5, 28: 6}
+# Messages whose type in `messages` replaces kio's newest, on the wire as well.
 _EXTENDED = {
     "DescribeLogDirsResponse",
     "DescribeShareGroupOffsetsResponse",
@@ -49,7 +53,7 @@ _EXTENDED = {
     "ShareFetchRequest",
     "WriteShareGroupStateRequest",
 }
-# APIs that Kafka does not have: the module of `messages`, each in version 0 alone.
+# APIs that Kafka does not have: the module in `messages`, each only in version 0.
 OWN_APIS = {
     10_000: "delivery_acknowledge",
     10_001: "describe_offset_times",
@@ -58,7 +62,7 @@ OWN_APIS = {
 
 
 def api_versions_supported_by_codec(api_key: int) -> tuple[int, int]:
-    """The lowest and highest version; ProtocolError for an API that is not known."""
+    """The lowest and highest version; ProtocolError for an unknown API."""
     versions = _versions(api_key)
     return versions[0], versions[-1]
 
@@ -67,13 +71,18 @@ def newest_request_type(api_key: int) -> type:
     return _newest_type(api_key, EntityType.request)
 
 
+def wire_request_type(api_key: int, api_version: int) -> type:
+    """The type whose fields are those of exactly this version."""
+    return _wire_type(api_key, api_version, EntityType.request)
+
+
 def newest_response_type(api_key: int) -> type:
     return _newest_type(api_key, EntityType.response)
 
 
 def read_request(header: RequestHeader, frame: memoryview) -> Any:
     """The newest version's entity of the request. It keeps nothing of the frame."""
-    wire = _wire_type(header.api_key, header.api_version, EntityType.request)
+    wire = wire_request_type(header.api_key, header.api_version)
     target = newest_request_type(header.api_key)
     return read_lifted(wire, target, frame, header.body_position)[0]
 
@@ -88,7 +97,7 @@ def write_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, request: object
 ) -> bytes:
     """The whole frame, with its size."""
-    wire = _wire_type(api_key, api_version, EntityType.request)
+    wire = wire_request_type(api_key, api_version)
     prefix = request_prefix(api_key, api_version, correlation_id, client_id)
     return _frame(prefix, request, wire)
 
@@ -98,7 +107,7 @@ def read_response(
 ) -> tuple[int, Any]:
     """The correlation id, and the newest version's entity, of a frame without its size.
 
-    With `in_place` records are views of the frame; otherwise nothing of it is kept.
+    With `in_place`, records are views of the frame; otherwise nothing of it is kept.
     """
     prefix_size = len(response_prefix(api_key, api_version, 0))
     if len(frame) < prefix_size:
@@ -124,7 +133,8 @@ def _versions(api_key: int) -> list[int]:
     name = api_key_map.get(api_key)
     if name is None:
         raise ProtocolError(f"there is no API with key {api_key}")
-    return sorted(schema_name_map[name])
+    newer = [_NEWER_VERSIONS[api_key]] if api_key in _NEWER_VERSIONS else []
+    return [*sorted(schema_name_map[name]), *newer]
 
 
 @functools.cache
@@ -135,6 +145,8 @@ def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
     if api_key in OWN_APIS:
         name = f"{OWN_APIS[api_key]}_{kind.name}".title().replace("_", "")
         return _own_type(api_key, name)
+    if _NEWER_VERSIONS.get(api_key) == api_version:
+        return _own_type(api_key, f"{_message_name(api_key, kind)}V{api_version}")
     paths = cast("dict[EntityType, str]", schema_name_map[api_key_map[api_key]][api_version])
     module, _, name = paths[kind].partition(":")
     if name in _EXTENDED and api_version == _versions(api_key)[-1]:
@@ -144,8 +156,13 @@ def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
 
 @functools.cache
 def _newest_type(api_key: int, kind: EntityType) -> type:
-    newest = _wire_type(api_key, _versions(api_key)[-1], kind)
-    return _own_type(api_key, newest.__name__) if newest.__name__ in _WIDENED else newest
+    if api_key not in OWN_APIS and (name := _message_name(api_key, kind)) in _WIDENED:
+        return _own_type(api_key, name)
+    return _wire_type(api_key, _versions(api_key)[-1], kind)
+
+
+def _message_name(api_key: int, kind: EntityType) -> str:
+    return f"{api_key_map[api_key]}_{kind.name}".title().replace("_", "")
 
 
 def _own_type(api_key: int, name: str) -> type:

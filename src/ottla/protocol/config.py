@@ -1,14 +1,16 @@
 """Declarations of configuration keys, with Kafka's names and types.
 
-A package declares the keys that it owns as `ConfigKey` constants beside the code that obeys them.
-The node joins the declarations into one `ConfigSchema` per scope, from which configuration files,
-DescribeConfigs and the reference documentation are all made.
+A package declares the keys that it owns as `ConfigKey` constants next to the code that uses them.
+The node combines the declarations into one `ConfigSchema` per scope, the basis of configuration
+files, DescribeConfigs and the reference documentation.
 """
 
 import enum
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Generic, TypeVar, cast
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, cast
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
@@ -19,9 +21,9 @@ Validator = Callable[[T], str | None]
 
 
 class ConfigType(enum.IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """Values as in DescribeConfigs."""
 
-    UNKNOWN = 0  # Of a key that nobody declared.
+    UNKNOWN = 0  # For an undeclared key.
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -42,14 +44,14 @@ class ConfigKey(Generic[T]):
     type: ConfigType
     default: T
     doc: str
-    validator: Validator[T] | None = None  # Says what is wrong with a value, or None.
+    validator: Validator[T] | None = None  # Returns the problem with a value, or None.
     synonym: str | None = None  # For a topic key: the broker key that sets its default.
-    dynamic: bool = False  # For a broker key: it can be altered while the broker runs.
+    dynamic: bool = False  # For a broker key: it can be altered at run time.
     per_listener: bool = False  # `listener.name.<name>.<key>` sets it for one listener.
-    broker_only: bool = False  # It is altered for one broker, never for all together.
-    listener_only: bool = False  # It is altered for one listener, never for all together.
-    has_effect: bool = True  # False: Kafka's, taken so that its files and tools work.
-    internal: bool = False  # It is shown only where it is set.
+    broker_only: bool = False  # Altered for one broker, never for all together.
+    listener_only: bool = False  # Altered for one listener, never for all together.
+    has_effect: bool = True  # False: Kafka's, accepted so that its files and tools work.
+    internal: bool = False  # Shown only if set.
     shows_default: bool = True  # False: Kafka has no default, so an unset key reads as null.
 
     @property
@@ -58,26 +60,26 @@ class ConfigKey(Generic[T]):
 
     @property
     def default_text(self) -> str | None:
-        """What DescribeConfigs shows of the default."""
+        """The default as shown by DescribeConfigs."""
         shown = self.default is not None and self.shows_default
         return self.format(self.default) if shown else None
 
     def parse(self, value: object) -> T:
-        """Turn text, or a scalar of a configuration file, into a checked value of this key."""
+        """Parse text, or a scalar from a configuration file, into a validated value of this key."""
         try:
             parsed = cast("T", _PARSERS.get(self.type, _parse_integer)(value))
         except ValueError:
-            raise self._invalid(value, f"expected {self.type.name.lower()}") from None
+            raise self._unreadable(value) from None
         bits = _INTEGER_BITS.get(self.type)
         if bits and not -(1 << (bits - 1)) <= cast("int", parsed) < 1 << (bits - 1):
-            raise self._invalid(value, f"does not fit {bits} bits")
+            raise self._unreadable(value)
         problem = self.validator(parsed) if self.validator else None
         if problem:
             raise self._invalid(value, problem)
         return parsed
 
     def format(self, value: T) -> str:
-        """The text form that DescribeConfigs shows and `parse` takes back."""
+        """The text form that DescribeConfigs shows and `parse` accepts."""
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, tuple):
@@ -86,17 +88,28 @@ class ConfigKey(Generic[T]):
             return _format_double(value)
         return "" if value is None else str(value)
 
+    def _unreadable(self, value: object) -> ApiError:
+        is_boolean = self.type is ConfigType.BOOLEAN
+        expected = "Expected value to be either true or false"
+        return self._invalid(
+            value, expected if is_boolean else f"Not a number of type {self.type.name}"
+        )
+
     def _invalid(self, value: object, problem: str) -> ApiError:
+        """Worded as in Kafka, which clients and tools compare."""
         if isinstance(value, list | tuple):
             value = ",".join(map(str, value))
-        shown = "" if self.sensitive else f" {value!r}"
+        shown = "[hidden]" if self.sensitive else value
         return ApiError(
-            ErrorCode.invalid_config, f"invalid value{shown} for {self.name}: {problem}"
+            ErrorCode.invalid_config,
+            f"Invalid value {shown} for configuration {self.name}: {problem}",
         )
 
 
 def _format_double(value: float) -> str:
-    """As Java writes it: a power of ten from ten million on, and below a thousandth."""
+    """In Java's format: scientific notation from ten million on, and below a thousandth."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return str(value)
     mantissa, _, exponent = f"{value!r}".partition("e")
@@ -117,7 +130,22 @@ def _parse_boolean(value: object) -> bool:
 def _parse_integer(value: object) -> int:
     if isinstance(value, bool):
         raise ValueError
-    return int(str(value).strip())
+    return int(_number(value))
+
+
+def _parse_double(value: object) -> float:
+    text = _number(value)
+    is_word = text.lstrip("+-")[:1].isalpha()
+    if is_word and not isinstance(value, float) and text.lstrip("+-") not in ("Infinity", "NaN"):
+        raise ValueError  # Python knows more words than Java.
+    return float(text)
+
+
+def _number(value: object) -> str:
+    text = str(value).strip()
+    if "_" in text:
+        raise ValueError  # Python takes it between digits, and Java does not.
+    return text
 
 
 def _parse_list(value: object) -> tuple[str, ...]:
@@ -131,7 +159,7 @@ def _parse_string(value: object) -> str:
 
 _PARSERS: dict[ConfigType, Callable[[object], object]] = {
     ConfigType.BOOLEAN: _parse_boolean,
-    ConfigType.DOUBLE: lambda value: float(str(value)),
+    ConfigType.DOUBLE: _parse_double,
     ConfigType.LIST: _parse_list,
     ConfigType.STRING: _parse_string,
     ConfigType.CLASS: lambda value: str(value).strip(),
@@ -140,16 +168,46 @@ _PARSERS: dict[ConfigType, Callable[[object], object]] = {
 }
 
 
-def between(low: float, high: float) -> Validator[int]:
-    return lambda value: None if low <= value <= high else f"must be from {low} to {high}"
+class _Declare:
+    """Declares keys of one type; `more` are the other fields of `ConfigKey`."""
+
+    def __init__(self, kind: ConfigType) -> None:
+        self._kind = kind
+
+    def __call__(
+        self, name: str, default: T, doc: str, validator: Validator[T] | None = None, **more: Any
+    ) -> ConfigKey[T]:
+        return ConfigKey(name, self._kind, default, doc, validator, **more)
 
 
-def at_least(low: float) -> Validator[int]:
-    return lambda value: None if value >= low else f"must be at least {low}"
+boolean_key = _Declare(ConfigType.BOOLEAN)
+double_key = _Declare(ConfigType.DOUBLE)
+int_key = _Declare(ConfigType.INT)
+list_key = _Declare(ConfigType.LIST)
+long_key = _Declare(ConfigType.LONG)
+password_key = _Declare(ConfigType.PASSWORD)
+short_key = _Declare(ConfigType.SHORT)
+string_key = _Declare(ConfigType.STRING)
+
+
+def between(low: float, high: float) -> Validator[float]:
+    low_problem = at_least(low)
+
+    def validate(value: float) -> str | None:
+        return low_problem(value) or (
+            None if value <= high else f"Value must be no more than {high}"
+        )
+
+    return validate
+
+
+def at_least(low: float) -> Validator[float]:
+    return lambda value: None if value >= low else f"Value must be at least {low}"
 
 
 def one_of(*words: str) -> Validator[str]:
-    return lambda value: None if value in words else f"must be one of {', '.join(words)}"
+    expected = f"String must be one of: {', '.join(words)}"
+    return lambda value: None if value in words else expected
 
 
 def each_of(*words: str) -> Validator[tuple[str, ...]]:
@@ -170,14 +228,20 @@ def key_of_listener(key: ConfigKey[T], listener_name: str) -> ConfigKey[T]:
 
 
 def undeclared_key(name: str) -> ConfigKey[str]:
-    """A key that a broker was given and that no package declares, as Kafka takes it."""
+    """An undeclared key that was set for a broker, which Kafka accepts."""
     return ConfigKey(name, ConfigType.UNKNOWN, "", "", shows_default=False)
+
+
+def declared_keys(namespace: Mapping[str, object]) -> tuple[ConfigKey[Any], ...]:
+    """The keys among a module's constants, including imported ones, by name."""
+    keys = [key for key in namespace.values() if isinstance(key, ConfigKey)]
+    return tuple(sorted(keys, key=attrgetter("name")))
 
 
 class ConfigSchema:
     """All keys of one scope (broker or topic).
 
-    Keys for single listeners are not listed, since nobody can say which there are, but found.
+    Keys for single listeners are not listed, since they cannot be enumerated, but can be found.
     """
 
     def __init__(self, keys: Iterable[ConfigKey[object]]) -> None:
@@ -190,13 +254,13 @@ class ConfigSchema:
         return iter(self._keys.values())
 
     def finds(self, name: str) -> bool:
-        """Whether there is such a key, also for one listener."""
+        """Whether the key exists, also for one listener."""
         return name in self._keys or self._of_listener(name) is not None
 
     def __getitem__(self, name: str) -> ConfigKey[object]:
         key = self._keys.get(name) or self._of_listener(name)
         if key is None:
-            import difflib  # For whoever mistypes a name.
+            import difflib  # For mistyped names.
 
             nearest = difflib.get_close_matches(name, self._keys, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
@@ -207,7 +271,7 @@ class ConfigSchema:
         if not name.startswith(LISTENER_PREFIX):
             return None
         words = name.removeprefix(LISTENER_PREFIX).split(".")
-        for end in range(1, len(words)):  # Names of listeners may have dots.
+        for end in range(1, len(words)):  # Listener names may contain dots.
             key = self._keys.get(".".join(words[end:]))
             if key is not None and key.per_listener:
                 return key_of_listener(key, ".".join(words[:end]))
@@ -218,10 +282,10 @@ class ConfigSchema:
 
 
 class ConfigValues:
-    """Checked values by key, read with the key's own type: `values[SEGMENT_BYTES]` is an int.
+    """Validated values by key, read with the key's own type: `values[SEGMENT_BYTES]` is an int.
 
-    Layers are mappings from key name to parsed value, the strongest first; a key that is in none
-    of them has its default.
+    Layers are mappings from key name to parsed value, the strongest first; a key in none of them
+    has its default.
     """
 
     def __init__(self, *layers: Mapping[str, object]) -> None:

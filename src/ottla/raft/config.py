@@ -1,21 +1,19 @@
-"""Broker keys that the quorum obeys."""
+"""Broker keys of the quorum."""
 
-from typing import Any, Final
+from typing import Final
 
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, at_least
+from ottla.protocol.config import ConfigValues, at_least, declared_keys, int_key
 from ottla.protocol.entities import entity
 
-ELECTION_TIMEOUT_MS: Final = ConfigKey(
+ELECTION_TIMEOUT_MS: Final = int_key(
     "controller.quorum.election.timeout.ms",
-    ConfigType.INT,
     3000,
     "A voter without a leader waits one to two times this long before it asks for votes, and as "
     "long for the votes. Kafka's default is 1000.",
     validator=at_least(1),
 )
-FETCH_TIMEOUT_MS: Final = ConfigKey(
+FETCH_TIMEOUT_MS: Final = int_key(
     "controller.quorum.fetch.timeout.ms",
-    ConfigType.INT,
     6000,
     "A voter that cannot fetch from the leader for this long asks for votes; a leader that no "
     "majority has fetched from for one and a half times this long resigns. This is for machines "
@@ -23,23 +21,20 @@ FETCH_TIMEOUT_MS: Final = ConfigKey(
     "default is 2000.",
     validator=at_least(1),
 )
-ELECTION_BACKOFF_MAX_MS: Final = ConfigKey(
+ELECTION_BACKOFF_MAX_MS: Final = int_key(
     "controller.quorum.election.backoff.max.ms",
-    ConfigType.INT,
     1000,
     "The longest wait after a lost election.",
     validator=at_least(1),
 )
-REQUEST_TIMEOUT_MS: Final = ConfigKey(
+REQUEST_TIMEOUT_MS: Final = int_key(
     "controller.quorum.request.timeout.ms",
-    ConfigType.INT,
     2000,
     "Timeout of requests to other replicas.",
     validator=at_least(1),
 )
-RETRY_BACKOFF_MS: Final = ConfigKey(
+RETRY_BACKOFF_MS: Final = int_key(
     "controller.quorum.retry.backoff.ms",
-    ConfigType.INT,
     20,
     "The wait before a failed request to a replica is retried.",
     validator=at_least(1),
@@ -47,18 +42,12 @@ RETRY_BACKOFF_MS: Final = ConfigKey(
 
 _FETCH_MAX_WAIT_MS: Final = 500
 
-BROKER_KEYS: Final[tuple[ConfigKey[Any], ...]] = (
-    ELECTION_TIMEOUT_MS,
-    FETCH_TIMEOUT_MS,
-    ELECTION_BACKOFF_MAX_MS,
-    REQUEST_TIMEOUT_MS,
-    RETRY_BACKOFF_MS,
-)
+BROKER_KEYS = declared_keys(globals())
 
 
 @entity
 class RaftConfig:
-    """What the core reads of the configuration, and the limits that Kafka has no keys for."""
+    """The configuration of the core, and the limits for which Kafka has no keys."""
 
     election_timeout_ms: int = ELECTION_TIMEOUT_MS.default
     fetch_timeout_ms: int = FETCH_TIMEOUT_MS.default
@@ -88,5 +77,5 @@ class RaftConfig:
 
     @property
     def begin_epoch_interval_ms(self) -> int:
-        """How often a leader calls on the voters that do not fetch."""
+        """How often a leader contacts the voters that do not fetch."""
         return self.fetch_timeout_ms // 2

@@ -1,11 +1,11 @@
-"""Responses of the quorum to the entities of the protocol and back.
+"""Converts the quorum's responses to protocol entities and back.
 
-The wire has no listener name beside the leader's address; what is read has the name of the listener
-over which the replicas talk, which the caller gives. A request of another cluster is answered at
-the top of the response, without a partition.
+The wire has no listener name with the leader's address; a parsed address gets the name of the
+listener that the replicas use, which the caller passes. A request from another cluster is answered
+with a top-level error, without a partition.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from kio.schema.add_raft_voter.v1 import response as add
@@ -55,17 +55,29 @@ def response_from_wire(entity: object, listener_name: str) -> Response:
     return _FROM_WIRE[type(entity)](entity, listener_name)
 
 
-def _top_error(code: ErrorCode) -> ErrorCode | None:
-    return code if code is ErrorCode.inconsistent_cluster_id else None
+def _is_at_the_top(code: ErrorCode) -> bool:
+    return code is ErrorCode.inconsistent_cluster_id
 
 
-def _nodes(
-    endpoint_type: Callable[..., Any], leader_id: int, endpoints: Sequence[Endpoint]
-) -> tuple[Any, ...]:
-    return tuple(
-        endpoint_type(node_id=BrokerId(leader_id), host=host, port=u16(port))
-        for _, host, port in endpoints
-    )
+def _about(topic: Any, code: ErrorCode) -> tuple[Any, ...]:
+    return () if _is_at_the_top(code) else (topic,)
+
+
+def _top_fields(kind: Any, response: Any) -> dict[str, Any]:
+    """The fields besides the topics in every response that names the leader."""
+    code: ErrorCode = response.error_code
+    return {
+        "error_code": code if _is_at_the_top(code) else ErrorCode.none,
+        "node_endpoints": tuple(
+            kind.NodeEndpoint(node_id=BrokerId(response.leader_id), host=host, port=u16(port))
+            for _, host, port in response.node_endpoints
+        ),
+    }
+
+
+def _nobody(entity: Any) -> dict[str, Any]:
+    """The fields of a response with a top-level error."""
+    return {"error_code": entity.error_code, "leader_id": NOBODY, "leader_epoch": _NO_EPOCH}
 
 
 def _endpoints(entity: Any, name: str) -> tuple[Endpoint, ...]:
@@ -76,90 +88,55 @@ def _log_end(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if epoch == _NO_EPOCH else OffsetAndEpoch(offset, epoch)
 
 
-def _vote_to_wire(response: VoteResponse) -> vote.VoteResponse:
-    partition = vote.PartitionData(
+def _leader_to_wire(kind: Any, response: Any, **details: object) -> tuple[Any, dict[str, Any]]:
+    """The topics of Vote, BeginQuorumEpoch or EndQuorumEpoch, and the fields besides them."""
+    partition = kind.PartitionData(
         partition_index=METADATA_PARTITION,
         error_code=response.error_code,
         leader_id=BrokerId(response.leader_id),
         leader_epoch=i32(response.leader_epoch),
-        vote_granted=response.vote_granted,
+        **details,
     )
-    topics = (vote.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
-    top = _top_error(response.error_code)
-    return vote.VoteResponse(
-        error_code=top or ErrorCode.none,
-        topics=() if top else topics,
-        node_endpoints=_nodes(vote.NodeEndpoint, response.leader_id, response.node_endpoints),
-    )
+    topic = kind.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+    return _about(topic, response.error_code), _top_fields(kind, response)
 
 
-def _vote_from_wire(entity: vote.VoteResponse, name: str) -> VoteResponse:
+def _leader_from_wire(entity: Any, name: str, *details: str) -> dict[str, Any]:
     if entity.error_code is not ErrorCode.none:
-        return VoteResponse(error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH)
+        return _nobody(entity)
     partition = metadata_partition(entity.topics)
-    return VoteResponse(
-        error_code=partition.error_code,
-        leader_id=partition.leader_id,
-        leader_epoch=partition.leader_epoch,
-        vote_granted=partition.vote_granted,
-        node_endpoints=_endpoints(entity, name),
-    )
-
-
-def _begin_to_wire(response: BeginQuorumEpochResponse) -> begin.BeginQuorumEpochResponse:
-    partition = begin.PartitionData(
-        partition_index=METADATA_PARTITION,
-        error_code=response.error_code,
-        leader_id=BrokerId(response.leader_id),
-        leader_epoch=i32(response.leader_epoch),
-    )
-    topics = (begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
-    top = _top_error(response.error_code)
-    return begin.BeginQuorumEpochResponse(
-        error_code=top or ErrorCode.none,
-        topics=() if top else topics,
-        node_endpoints=_nodes(begin.NodeEndpoint, response.leader_id, response.node_endpoints),
-    )
-
-
-def _end_to_wire(response: EndQuorumEpochResponse) -> end.EndQuorumEpochResponse:
-    partition = end.PartitionData(
-        partition_index=METADATA_PARTITION,
-        error_code=response.error_code,
-        leader_id=BrokerId(response.leader_id),
-        leader_epoch=i32(response.leader_epoch),
-    )
-    topics = (end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,)),)
-    top = _top_error(response.error_code)
-    return end.EndQuorumEpochResponse(
-        error_code=top or ErrorCode.none,
-        topics=() if top else topics,
-        node_endpoints=_nodes(end.NodeEndpoint, response.leader_id, response.node_endpoints),
-    )
-
-
-def _epoch_fields(entity: Any, name: str) -> dict[str, Any]:
-    if entity.error_code is not ErrorCode.none:
-        return {
-            "error_code": entity.error_code,
-            "leader_id": NOBODY,
-            "leader_epoch": _NO_EPOCH,
-        }
-    partition = metadata_partition(entity.topics)
+    fields = ("error_code", "leader_id", "leader_epoch", *details)
     return {
-        "error_code": partition.error_code,
-        "leader_id": partition.leader_id,
-        "leader_epoch": partition.leader_epoch,
+        **{field: getattr(partition, field) for field in fields},
         "node_endpoints": _endpoints(entity, name),
     }
 
 
+def _vote_to_wire(response: VoteResponse) -> vote.VoteResponse:
+    topics, fields = _leader_to_wire(vote, response, vote_granted=response.vote_granted)
+    return vote.VoteResponse(topics=topics, **fields)
+
+
+def _vote_from_wire(entity: vote.VoteResponse, name: str) -> VoteResponse:
+    return VoteResponse(**_leader_from_wire(entity, name, "vote_granted"))
+
+
+def _begin_to_wire(response: BeginQuorumEpochResponse) -> begin.BeginQuorumEpochResponse:
+    topics, fields = _leader_to_wire(begin, response)
+    return begin.BeginQuorumEpochResponse(topics=topics, **fields)
+
+
 def _begin_from_wire(entity: begin.BeginQuorumEpochResponse, name: str) -> BeginQuorumEpochResponse:
-    return BeginQuorumEpochResponse(**_epoch_fields(entity, name))
+    return BeginQuorumEpochResponse(**_leader_from_wire(entity, name))
+
+
+def _end_to_wire(response: EndQuorumEpochResponse) -> end.EndQuorumEpochResponse:
+    topics, fields = _leader_to_wire(end, response)
+    return end.EndQuorumEpochResponse(topics=topics, **fields)
 
 
 def _end_from_wire(entity: end.EndQuorumEpochResponse, name: str) -> EndQuorumEpochResponse:
-    return EndQuorumEpochResponse(**_epoch_fields(entity, name))
+    return EndQuorumEpochResponse(**_leader_from_wire(entity, name))
 
 
 def _fetch_to_wire(response: FetchResponse) -> fetch.FetchResponse:
@@ -183,19 +160,17 @@ def _fetch_to_wire(response: FetchResponse) -> fetch.FetchResponse:
         aborted_transactions=None,
         records=Records(response.records),
     )
-    topics = (fetch.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),)
-    top = _top_error(response.error_code)
+    topic = fetch.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
     return fetch.FetchResponse(
         throttle_time=NO_THROTTLE,
-        error_code=top or ErrorCode.none,
-        responses=() if top else topics,
-        node_endpoints=_nodes(fetch.NodeEndpoint, response.leader_id, response.node_endpoints),
+        responses=_about(topic, response.error_code),
+        **_top_fields(fetch, response),
     )
 
 
 def _fetch_from_wire(entity: fetch.FetchResponse, name: str) -> FetchResponse:
     if entity.error_code is not ErrorCode.none:
-        return FetchResponse(error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH)
+        return FetchResponse(**_nobody(entity))
     partition = metadata_partition(entity.responses)
     diverging, snapshot_id = partition.diverging_epoch, partition.snapshot_id
     return FetchResponse(
@@ -227,21 +202,17 @@ def _snapshot_to_wire(response: FetchSnapshotResponse) -> snapshot.FetchSnapshot
         position=i64(response.position),
         unaligned_records=Records(response.unaligned_records),
     )
-    topics = (snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),)
-    top = _top_error(response.error_code)
+    topic = snapshot.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
     return snapshot.FetchSnapshotResponse(
         throttle_time=NO_THROTTLE,
-        error_code=top or ErrorCode.none,
-        topics=() if top else topics,
-        node_endpoints=_nodes(snapshot.NodeEndpoint, response.leader_id, response.node_endpoints),
+        topics=_about(topic, response.error_code),
+        **_top_fields(snapshot, response),
     )
 
 
 def _snapshot_from_wire(entity: snapshot.FetchSnapshotResponse, name: str) -> FetchSnapshotResponse:
     if entity.error_code is not ErrorCode.none:
-        return FetchSnapshotResponse(
-            error_code=entity.error_code, leader_id=NOBODY, leader_epoch=_NO_EPOCH
-        )
+        return FetchSnapshotResponse(**_nobody(entity))
     partition = metadata_partition(entity.topics)
     return FetchSnapshotResponse(
         error_code=partition.error_code,

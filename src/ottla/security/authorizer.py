@@ -1,14 +1,14 @@
-"""Who may do what: the decisions of Kafka's StandardAuthorizer.
+"""Authorization: the decisions of Kafka's StandardAuthorizer.
 
 1. Super users may do everything.
 2. An entry that denies wins over every entry that allows.
 3. Without an entry for the resource, `allow.everyone.if.no.acl.found` decides; otherwise what no
    entry allows is denied.
 
-An entry that allows reading, writing, deleting or altering allows describing as well, and one for
+An entry that allows reading, writing, deleting or altering also allows describing, and one for
 altering configs allows describing them. An entry that denies implies nothing.
 
-Decisions are kept for each principal and host until some entry changes.
+Decisions are cached for each principal and host until an entry changes.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from ottla.security.acls import (
 )
 from ottla.security.principal import ANONYMOUS, Principal
 
-# A name that clients may ask about is theirs to choose; so many are remembered for each client.
+# Clients choose the names that they ask about; this many are cached per client.
 DECISIONS_MAX: Final = 10_000
 
 _IMPLIED_BY: Final = {
@@ -47,7 +47,7 @@ _IMPLIED_BY: Final = {
     ),
 }
 
-# Members of enums are slow to look up.
+# Enum members are slow to look up.
 _ALL: Final = Operation.ALL
 _ALLOW: Final = Permission.ALLOW
 _DENY: Final = Permission.DENY
@@ -55,7 +55,7 @@ _DENY: Final = Permission.DENY
 # Kafka asks for this name to find out whether a client may do something to any resource at all.
 _ANY_NAME: Final = "hardcode"
 
-# Called with what was asked for and refused.
+# Called with what was requested and refused.
 OnRefused = Callable[["Access", Operation, ResourceType, str], None]
 
 
@@ -68,7 +68,7 @@ class Authorizer:
         allow_everyone: bool = False,
         on_refused: OnRefused | None = None,
     ) -> None:
-        """`allow_everyone` to do what no entry speaks of."""
+        """`allow_everyone` applies to resources without entries."""
         self.acls = acls
         self.is_loaded = True  # If not, only super users may do anything.
         self.on_refused = on_refused
@@ -96,8 +96,8 @@ class Authorizer:
         implied_by = _IMPLIED_BY.get(operation) or (_ALL, operation)
         allowed = False
         for entries in patterns:
-            for one in (principal, WILDCARD_PRINCIPAL):
-                for acl in entries.get(one, {}).values():
+            for holder in (principal, WILDCARD_PRINCIPAL):
+                for acl in entries.get(holder, {}).values():
                     if acl.permission is _ALLOW:
                         allowed = allowed or (
                             acl.operation in implied_by and host_matches(acl.host, host)
@@ -109,7 +109,7 @@ class Authorizer:
     def decide_any(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there can be a resource that the operation is allowed on."""
+        """Whether there may be a resource on which the operation is allowed."""
         if self.decide(principal, host, operation, resource_type, _ANY_NAME):
             return True
         if not self.is_loaded:
@@ -134,7 +134,7 @@ _EVERYTHING: Final = (PatternType.LITERAL, WILDCARD)
 
 
 def _is_dominated(allowed: tuple[PatternType, str], denied: set[tuple[PatternType, str]]) -> bool:
-    """All that is allowed by a pattern is denied by another."""
+    """Whether another pattern denies everything that this one allows."""
     if allowed == _EVERYTHING or not denied:
         return False
     pattern_type, name = allowed
@@ -151,28 +151,27 @@ class Access:
     def __init__(self, principal: Principal = ANONYMOUS, host: str = "") -> None:
         self.principal = principal
         self.host = host
-        self.version = -1  # Of the entries that the decisions are from.
-        # Topics, by name or id, that may be read, and written to; for fetch and produce, which
-        # fill them.
+        self.version = -1  # Of the entries that the decisions are based on.
+        # Topics, by name or id, that may be read and written; filled and used by fetch and produce.
         self.readable: set[object] = set()
         self.writable: set[object] = set()
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """For what is filtered silently; see `authorize` for what was asked for."""
+        """For silent filtering; see `authorize` for explicit requests."""
         del operation, resource_type, name
         return True
 
     def may_any(self, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there can be a resource of the type that the operation is allowed on."""
+        """Whether there may be a resource of the type on which the operation is allowed."""
         del operation, resource_type
         return True
 
     def authorize(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        """As `may`; a refusal is told to whoever wants to know."""
+        """Like `may`, but a refusal is reported."""
         return self.may(operation, resource_type, name)
 
     def operations(self, resource_type: ResourceType, name: str) -> int:
-        """The operations that are allowed, as the bits that answers name them by."""
+        """The allowed operations, as the bits used in responses."""
         bits = 0
         for operation in SUPPORTED_OPERATIONS[resource_type]:
             if self.may(operation, resource_type, name):

@@ -69,7 +69,7 @@ class TokenSecret:
     def forget_others(self, token_ids: "set[str] | dict[str, DelegationToken]") -> None:
         """Of tokens that are gone."""
         self._credentials = {
-            key: one for key, one in self._credentials.items() if key[0] in token_ids
+            key: credential for key, credential in self._credentials.items() if key[0] in token_ids
         }
 
     @property
