@@ -130,6 +130,13 @@ async def peer_of(server: Server, *, receive_buffer: int = 0) -> AsyncIterator[P
         connected.close()
 
 
+async def until_received(
+    server: Server, *, bytes_in: int | None = None, frames: int | None = None
+) -> None:
+    counters = server.counters
+    await until(lambda: bytes_in in (None, counters.bytes_in) and frames in (None, counters.frames))
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Let the event loop turn until the condition holds."""
     async with asyncio.timeout(TIMEOUT_S):

@@ -7,7 +7,7 @@ from tests.network.peer import Answers, Peer, Run, frame, peer_of, serving, sess
 
 from ottla.network.answers import GATHERED_BYTES_MAX
 from ottla.network.session import Session
-from ottla.network.session_hub import RECEIVE_BUFFER_BYTES
+from ottla.network.session_hub import RECEIVE_BUFFER_BYTES, Dispatch
 
 ANSWER = frame(b"a" * 50_000)
 
@@ -21,12 +21,11 @@ def answer_by_reply(session: Session, body: memoryview) -> None:
 
 
 @pytest.mark.parametrize("dispatch", [answer_at_once, answer_by_reply])
-def test_a_slow_reader_stays_bounded(run: Run, dispatch) -> None:
+def test_a_slow_reader_stays_bounded(run: Run, dispatch: Dispatch) -> None:
     async def main() -> None:
-        limits = {"unsent_bytes_max": 200_000, "send_buffer_bytes": 50_000}
         bound = 200_000 + GATHERED_BYTES_MAX + len(ANSWER) + RECEIVE_BUFFER_BYTES
         async with (
-            serving(dispatch, **limits) as server,
+            serving(dispatch, unsent_bytes_max=200_000, send_buffer_bytes=50_000) as server,
             peer_of(server, receive_buffer=50_000) as peer,
         ):
             session = await session_of(server)
@@ -63,7 +62,7 @@ def test_reading_pauses_when_too_many_requests_wait(run: Run) -> None:
             assert session.receiver.paused
             answers.send(0)
             await until(lambda: len(answers.waiting) == 10)
-            answered = []
+            answered: list[bytes] = []
             while len(answered) < len(bodies):
                 answers.send_all()
                 answered.append(await peer.receive_frame())
@@ -183,8 +182,10 @@ def test_requests_that_alone_exceed_the_bound_are_served(run: Run) -> None:
     answers = Answers()
 
     async def main() -> None:
-        limits = {"queued_bytes_max": 1000, "pending_request_bytes_max": 5000}
-        async with serving(answers, **limits) as server, peer_of(server) as peer:
+        async with (
+            serving(answers, queued_bytes_max=1000, pending_request_bytes_max=5000) as server,
+            peer_of(server) as peer,
+        ):
             bodies = [b"%d" % number * 900 for number in range(100)]
             await peer.send(b"".join(map(frame, bodies)))
             for body in bodies:

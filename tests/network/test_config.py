@@ -43,7 +43,7 @@ def test_values_arrive_typed() -> None:
         ({"listeners": "localhost:9092"}, "is not of the form NAME://host:port"),
         ({"listeners": ""}, "at least one listener"),
         ({"advertised_listeners": "A://:9092"}, "names no host"),
-        ({"socket_request_max_bytes": 0}, "must be at least 1"),
+        ({"socket_request_max_bytes": 0}, "Value must be at least 1"),
         ({"socket_send_buffer_bytes": 0}, "must be -1"),
         ({"max_connections_per_ip_overrides": "10.0.0.1"}, "is not of the form address:count"),
         ({"max_connections_per_ip_overrides": "10.0.0.1:x"}, "is not of the form address:count"),

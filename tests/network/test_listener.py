@@ -150,8 +150,13 @@ def test_connections_over_the_limit_are_closed_at_once(
 
 def test_an_address_has_a_limit_of_its_own(run: Run) -> None:
     async def main() -> None:
-        limits = {"connections_per_ip_max": 1, "connections_per_ip_overrides": {"127.0.0.2": 0}}
-        async with serving(**limits) as server, peer_of(server) as peer:
+        none_for_another = {"127.0.0.2": 0}
+        async with (
+            serving(
+                connections_per_ip_max=1, connections_per_ip_overrides=none_for_another
+            ) as server,
+            peer_of(server) as peer,
+        ):
             await peer.send(frame(b"in"))
             assert await peer.receive_frame() == b"in"
             assert await is_refused(server)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.network.peer import ANYBODY, Peer, Run, frame, peer_of, serving, until
@@ -13,7 +14,7 @@ from ottla.network.answers import Reply
 from ottla.network.session import Session
 
 REQUESTS_PER_PEER = 120
-BOUNDS = {
+BOUNDS: dict[str, Any] = {
     "pending_requests_max": 5,
     "pending_request_bytes_max": 20_000,
     "unsent_bytes_max": 3_000,

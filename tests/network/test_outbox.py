@@ -1,6 +1,7 @@
 """Pieces of files reach the peer byte for byte, whichever way they take."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ CONTENT = random.Random(7).randbytes(3_000_000)
 
 
 @pytest.fixture(params=["sendfile", "cached", "thread"])
-def file(request: pytest.FixtureRequest, tmp_path: Path):
+def file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SomeFile]:
     path = tmp_path / "segment"
     path.write_bytes(CONTENT)
     opened = SomeFile(path, request.param)
@@ -114,10 +115,9 @@ def test_a_file_that_leaves_the_page_cache_while_it_is_sent(run: Run, file: Some
 
 def test_a_slow_reader_of_files_stays_bounded(run: Run, file: SomeFile) -> None:
     async def main() -> None:
-        limits = {"unsent_bytes_max": 100_000, "send_buffer_bytes": 50_000}
         bound = 100_000 + GATHERED_BYTES_MAX + READ_BYTES_MAX
         async with (
-            serving(Pieces(file), **limits) as server,
+            serving(Pieces(file), unsent_bytes_max=100_000, send_buffer_bytes=50_000) as server,
             peer_of(server, receive_buffer=50_000) as peer,
         ):
             session = await session_of(server)

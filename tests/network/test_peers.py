@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.types import BrokerId
 from kio.schema.vote.v2.request import VoteRequest
 from tests.network.peer import Answers, Run, frame, serving, until
 from tests.ports import ReservedPort
@@ -66,7 +67,7 @@ def test_a_call_gets_the_newest_entity_of_its_response(run: Run) -> None:
         response = newest_response_type(VOTE)(error_code=ErrorCode.none, topics=())
         session.send_now(write_response(VOTE, 1, header.correlation_id, response))
 
-    request = VoteRequest(cluster_id="c", voter_id=2, topics=())
+    request = VoteRequest(cluster_id="c", voter_id=BrokerId(2), topics=())
 
     async def main() -> None:
         async with serving(dispatch) as server, calling() as peers:

@@ -76,7 +76,8 @@ async def locked(
     config: ListenerConfig = CONFIG,
     *,
     users: Credentials | None = USERS,
-    executors: dict[str, Executor] | None = None,
+    executor: Executor | None = None,
+    login_executor: Executor | None = None,
     **security: Any,
 ) -> AsyncIterator[Served]:
     whole = SecurityConfig(
@@ -93,7 +94,14 @@ async def locked(
         served.dispatch(session, body)
 
     locks = {"SASL": lock}
-    server = Server(network, dispatch, monotonic_ms=clock, security=locks, **(executors or {}))
+    server = Server(
+        network,
+        dispatch,
+        monotonic_ms=clock,
+        security=locks,
+        executor=executor,
+        login_executor=login_executor,
+    )
     served = Served(server, clock)
     await server.bind()
     server.start()
@@ -335,6 +343,7 @@ def test_a_login_that_is_renewed_drops_what_the_user_was_found_to_be_allowed(run
             user = session.principal
             session.access = Access(user)
             await log_in(peer)
+            (session,) = served.server.sessions
             assert session.access is None
             assert session.principal == user
 
@@ -360,9 +369,11 @@ def test_logins_do_not_wait_for_the_disk(run: Run) -> None:
         synced = threading.Event()
         with ThreadPoolExecutor(1) as disk, ThreadPoolExecutor(1) as logins:
             disk.submit(synced.wait)
-            executors: dict[str, Executor] = {"executor": disk, "login_executor": logins}
             try:
-                async with locked(executors=executors) as served, peer_of(served.server) as peer:
+                async with (
+                    locked(executor=disk, login_executor=logins) as served,
+                    peer_of(served.server) as peer,
+                ):
                     await shake(peer, "PLAIN")
                     answer = await say(peer, plain_message("alice", "alice's"))
                     assert answer.error_code is ErrorCode.none

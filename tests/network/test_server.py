@@ -2,7 +2,16 @@ import gc
 import os
 import weakref
 
-from tests.network.peer import Answers, Run, frame, peer_of, serving, session_of, until
+from tests.network.peer import (
+    Answers,
+    Run,
+    frame,
+    peer_of,
+    serving,
+    session_of,
+    until,
+    until_received,
+)
 from tests.ports import ReservedPort
 
 from ottla.network.endpoints import Endpoint
@@ -67,7 +76,7 @@ def test_a_peer_that_trickles_a_request_is_idle(run: Run) -> None:
             server.close_idle_sessions()
             for count in range(1, 4):
                 await peer.send(b"\0")
-                await until(lambda count=count: server.counters.bytes_in == count)
+                await until_received(server, bytes_in=count)
                 clock.advance(400)
             server.close_idle_sessions()
             await until(lambda: session.closed)

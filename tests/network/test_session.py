@@ -18,6 +18,7 @@ from tests.network.peer import (
     serving,
     session_of,
     until,
+    until_received,
 )
 
 from ottla.network.session import Session
@@ -45,7 +46,7 @@ def test_frames_split_at_every_byte(run: Run) -> None:
             for cut in range(1, len(stream)):
                 seen = server.counters.bytes_in + cut
                 await peer.send(stream[:cut])
-                await until(lambda seen=seen: server.counters.bytes_in == seen)
+                await until_received(server, bytes_in=seen)
                 await peer.send(stream[cut:])
                 assert await peer.receive(len(stream)) == stream
             assert session.receiver.held_bytes == 0
@@ -161,7 +162,7 @@ def test_answers_leave_in_the_order_of_the_requests(run: Run, seed: int) -> None
         async with serving(dispatch) as server, peer_of(server) as peer:
             for start in range(0, 300, 50):
                 await peer.send(b"".join(map(frame, bodies[start : start + 50])))
-                await until(lambda count=start + 50: server.counters.frames == count)
+                await until_received(server, frames=start + 50)
                 for _ in range(chance.randrange(len(answers.waiting) + 1)):
                     answers.send(chance.randrange(len(answers.waiting)))
             while answers.waiting:

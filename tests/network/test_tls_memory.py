@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,7 +36,7 @@ async def exchange(locked: Locked) -> None:
 
 @pytest.mark.parametrize("talk", [fail_to_shake_hands, exchange])
 def test_connections_that_have_ended_leave_nothing_to_the_garbage_collector(
-    run: Run, tmp_path: Path, talk
+    run: Run, tmp_path: Path, talk: Callable[[Locked], Awaitable[None]]
 ) -> None:
     async def main() -> None:
         gc.collect()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -95,10 +96,10 @@ def new_node(disk: FaultyFilesystem, port: int, **settings: object) -> Node:
     return Node(values, environment)
 
 
-async def knock_until(done: "asyncio.Future[object]", port: int, voter_id: int = 1) -> None:
+async def knock_until(done: "asyncio.Future[Any]", port: int, voter_id: int = 1) -> None:
     """As node 2 of another cluster, to which the node with this id belongs."""
     peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5)
-    entity = request_to_wire(
+    entity: Any = request_to_wire(
         VoteRequest("old", ReplicaKey(voter_id), ReplicaKey(2, UUID(int=2)), 0, 0, 0, True)
     )
     while not done.done():

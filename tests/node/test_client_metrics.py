@@ -41,7 +41,7 @@ async def alter(client: WireClient, name: str, **values: str) -> ErrorCode:
 def test_a_subscription_is_set_described_and_listed() -> None:
     async def run() -> None:
         async with started() as (client, _):
-            assert await alter(client, "a", interval_ms="99") is ErrorCode.invalid_config
+            assert await alter(client, "a", interval_ms="99") is ErrorCode.invalid_request
             assert await alter(client, "a", match="color=red") is ErrorCode.invalid_config
             assert await alter(client, "", metrics="*") is ErrorCode.invalid_request
             assert await alter(client, "a", metrics="x.,y.", match="client_id=a(b") is (

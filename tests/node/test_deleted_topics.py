@@ -1,21 +1,24 @@
 import asyncio
+from collections.abc import Collection
 from uuid import UUID
+
+from kio.schema.types import TopicName
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import RemoveTopicRecord, TopicRecord
 from ottla.node.deleted_topics import DeletedTopics
 
 
-def test_topics_that_are_deleted_together_are_told_together():
-    async def run():
-        told = []
+def test_topics_that_are_deleted_together_are_told_together() -> None:
+    async def run() -> None:
+        told: list[Collection[str]] = []
         image = MetadataImage()
-        image.replay(TopicRecord(name="old", topic_id=UUID(int=1)))
+        image.replay(TopicRecord(name=TopicName("old"), topic_id=UUID(int=1)))
         deleted = DeletedTopics(asyncio.get_running_loop(), told.append)
         deleted.load(image)
         for record in (
-            TopicRecord(name="new", topic_id=UUID(int=2)),
-            TopicRecord(name="kept", topic_id=UUID(int=3)),
+            TopicRecord(name=TopicName("new"), topic_id=UUID(int=2)),
+            TopicRecord(name=TopicName("kept"), topic_id=UUID(int=3)),
             RemoveTopicRecord(topic_id=UUID(int=1)),
             RemoveTopicRecord(topic_id=UUID(int=2)),
         ):

@@ -1,6 +1,8 @@
 import asyncio
 from uuid import uuid4
 
+from kio.static.primitive import i8
+
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from ottla.controller.records import ConfigRecord
@@ -20,7 +22,7 @@ RATE = "leader.replication.throttled.rate"
 
 
 class Kit:
-    def __init__(self):
+    def __init__(self) -> None:
         rules = ConfigRules(TOPIC_SCHEMA, BROKER_SCHEMA, {}, topic_defaults)
         self.image = MetadataImage()
         self.logs = LogManager(("/a", "/b"), FaultyFilesystem(), lambda: 0)
@@ -29,7 +31,13 @@ class Kit:
         configs = EffectiveConfigs(self.image, rules, 1)
         self.dynamic = DynamicConfigs(configs, self.logs, self.throttle, lambda _: None)
 
-    def set(self, name, value, broker="1", resource_type=BROKER_RESOURCE):
+    def set(
+        self,
+        name: str,
+        value: str | None,
+        broker: str = "1",
+        resource_type: i8 = BROKER_RESOURCE,
+    ) -> None:
         record = ConfigRecord(
             resource_type=resource_type, resource_name=broker, name=name, value=value
         )
@@ -37,11 +45,11 @@ class Kit:
         self.dynamic.on_record(record, self.image)
 
     @property
-    def cordoned(self):
+    def cordoned(self) -> list[bool]:
         return [info.cordoned for info in self.logs.directories()]
 
 
-def test_directories_are_cordoned_by_their_path_or_all_at_once():
+def test_directories_are_cordoned_by_their_path_or_all_at_once() -> None:
     kit = Kit()
     kit.set("cordoned.log.dirs", "/b")
     assert kit.cordoned == [False, True]
@@ -51,7 +59,7 @@ def test_directories_are_cordoned_by_their_path_or_all_at_once():
     assert kit.cordoned == [False, False]
 
 
-def test_a_rate_holds_for_one_broker_or_for_all_and_goes_again():
+def test_a_rate_holds_for_one_broker_or_for_all_and_goes_again() -> None:
     kit = Kit()
     kit.set(RATE, "1000")
     kit.throttle.leader.spend(2000)
@@ -64,14 +72,14 @@ def test_a_rate_holds_for_one_broker_or_for_all_and_goes_again():
     assert kit.throttle.leader._rate == 5000
 
 
-def test_configs_of_topics_change_nothing_here():
+def test_configs_of_topics_change_nothing_here() -> None:
     kit = Kit()
     kit.set("retention.ms", "5", broker="orders", resource_type=TOPIC_RESOURCE)
     assert kit.cordoned == [False, False]
 
 
-def test_limits_of_connections_change_while_the_broker_runs():
-    async def scenario():
+def test_limits_of_connections_change_while_the_broker_runs() -> None:
+    async def scenario() -> None:
         kit = Kit()
         server = Server(NetworkConfig(), lambda *_: None, monotonic_ms=lambda: 0.0)
         kit.dynamic.limit(server, 2)
@@ -92,7 +100,7 @@ def test_limits_of_connections_change_while_the_broker_runs():
     asyncio.run(scenario())
 
 
-def test_producers_expire_by_what_is_set_now():
+def test_producers_expire_by_what_is_set_now() -> None:
     kit = Kit()
     log = kit.logs.create(TopicPartition("t", 0), uuid4(), LogConfig())
     assert log.producers.expiration_ms == 86_400_000
@@ -102,7 +110,7 @@ def test_producers_expire_by_what_is_set_now():
     assert other.producers.expiration_ms == 7
 
 
-def test_the_cleaner_takes_up_its_buffers_and_its_rate():
+def test_the_cleaner_takes_up_its_buffers_and_its_rate() -> None:
     kit = Kit()
     kit.set("log.cleaner.dedupe.buffer.size", str(2 << 20))
     kit.set("log.cleaner.io.max.bytes.per.second", "1000.0")

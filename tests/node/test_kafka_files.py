@@ -111,7 +111,7 @@ def test_older_names_of_keys(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("num.io.thread=8\n", "did you mean num.io.threads?"),
-        ("num.io.threads=many\n", "expected int"),
+        ("num.io.threads=many\n", "Not a number of type INT"),
         ("controller.quorum.voters=localhost:9092\n", "is not of the form ID@HOST:PORT"),
     ],
 )

@@ -13,6 +13,7 @@ from kio.schema.alter_client_quotas.v1.request import (
     EntryData,
     OpData,
 )
+from kio.static.primitive import f64
 from tests.node import metrics_pages
 from tests.node.metrics_pages import Samples
 from tests.node.wire_client import WireClient
@@ -20,8 +21,9 @@ from tests.ports import ReservedPort
 
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
-from ottla.node.node import Node, StartError
+from ottla.node.node import Node
 from ottla.node.serve_settings import ServeSettings
+from ottla.node.start_errors import StartError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 
 
@@ -128,7 +130,7 @@ def test_tells_whom_a_quota_held_up() -> None:
         entries=(
             EntryData(
                 entity=(EntityData(entity_type="client-id", entity_name=None),),
-                ops=(OpData(key="producer_byte_rate", value=1.0, remove=False),),
+                ops=(OpData(key="producer_byte_rate", value=f64(1.0), remove=False),),
             ),
         ),
         validate_only=False,

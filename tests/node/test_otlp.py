@@ -14,7 +14,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint, Metric
 from tests.node.test_metrics import started
 
-from ottla.node.config import ConfigError, load_config
+from ottla.node.config import load_config
+from ottla.node.config_file import ConfigError
 from ottla.node.serve_settings import ServeSettings
 
 PATIENCE_S = 60

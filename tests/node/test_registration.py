@@ -1,6 +1,8 @@
 """A broker and the controller as it sees it: the real machine, without a log or a network."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -20,12 +22,12 @@ LISTENERS = (Endpoint("PLAINTEXT", "localhost", 9092),)
 class DirectController:
     """Answers at once, with the operations of the machine."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.heartbeats = []
-        self.error = None
+        self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.error: ApiError | None = None
 
-    async def call(self, request):
+    async def call(self, request: object) -> Any:
         if isinstance(request, BrokerHeartbeatRequest):
             self.heartbeats.append(request)
             if self.error is not None:
@@ -34,16 +36,17 @@ class DirectController:
 
 
 class Kit:
-    def __init__(self, **cluster):
-        self.cluster = Cluster(**cluster)
+    def __init__(self, brokers: int) -> None:
+        self.cluster = Cluster(brokers)
         self.controller = DirectController(self.cluster)
-        self.epochs = []
+        self.epochs: list[int] = []
 
-    def registration(self, broker_id, incarnation=500, previous_epoch=-1, heartbeat_interval_ms=1):
+    def registration(self, broker_id: int, heartbeat_interval_ms: int = 1) -> Registration:
+        controller: Any = self.controller
         return Registration(
-            controller=self.controller,
+            controller=controller,
             identity=BrokerIdentity(
-                broker_id, CLUSTER_ID, UUID(int=incarnation), (UUID(int=1),), previous_epoch
+                broker_id, CLUSTER_ID, UUID(int=500), (UUID(int=1),), previous_epoch=-1
             ),
             metadata_offset=lambda: len(self.cluster.records),
             heartbeat_interval_ms=heartbeat_interval_ms,
@@ -51,22 +54,22 @@ class Kit:
         )
 
 
-async def until(condition):
+async def until(condition: Callable[[], bool]) -> None:
     while True:
         if condition():
             return
         await asyncio.sleep(0.001)
 
 
-async def turn(times):
+async def turn(times: int) -> None:
     for _ in range(times):
         await asyncio.sleep(0)
 
 
-def test_a_broker_registers_with_its_disk_and_what_it_knows():
+def test_a_broker_registers_with_its_disk_and_what_it_knows() -> None:
     kit = Kit(brokers=0)
 
-    async def run():
+    async def run() -> None:
         registration = kit.registration(4)
         await registration.register(LISTENERS, "r")
         await registration.wait_until_unfenced()
@@ -78,10 +81,10 @@ def test_a_broker_registers_with_its_disk_and_what_it_knows():
     asyncio.run(run())
 
 
-def test_a_new_life_waits_for_the_end_of_the_last_one():
+def test_a_new_life_waits_for_the_end_of_the_last_one() -> None:
     kit = Kit(brokers=1)
 
-    async def run():
+    async def run() -> None:
         registering = asyncio.ensure_future(kit.registration(1).register(LISTENERS, None))
         await asyncio.sleep(0.01)
         assert not registering.done()
@@ -91,10 +94,10 @@ def test_a_new_life_waits_for_the_end_of_the_last_one():
     asyncio.run(run())
 
 
-def test_a_broker_that_was_forgotten_registers_again():
+def test_a_broker_that_was_forgotten_registers_again() -> None:
     kit = Kit(brokers=0)
 
-    async def run():
+    async def run() -> None:
         registration = kit.registration(4)
         await registration.register(LISTENERS, None)
         first = registration.epoch
@@ -111,10 +114,10 @@ def test_a_broker_that_was_forgotten_registers_again():
 
 
 @pytest.mark.parametrize("turns", range(5))
-def test_heartbeats_end_when_they_are_cancelled_in_a_hurry(turns):
+def test_heartbeats_end_when_they_are_cancelled_in_a_hurry(turns: int) -> None:
     kit = Kit(brokers=0)
 
-    async def run():
+    async def run() -> None:
         registration = kit.registration(4, heartbeat_interval_ms=3_600_000)
         await registration.register(LISTENERS, None)
         alive = asyncio.ensure_future(registration.keep_alive())
@@ -138,10 +141,12 @@ def test_heartbeats_end_when_they_are_cancelled_in_a_hurry(turns):
         ),
     ],
 )
-def test_heartbeats_in_vain_are_told_once_and_by_their_true_cause(code, line, caplog):
+def test_heartbeats_in_vain_are_told_once_and_by_their_true_cause(
+    code: ErrorCode, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
     kit = Kit(brokers=0)
 
-    async def run():
+    async def run() -> None:
         registration = kit.registration(4)
         await registration.register(LISTENERS, None)
         await registration.wait_until_unfenced()
@@ -159,10 +164,10 @@ def test_heartbeats_in_vain_are_told_once_and_by_their_true_cause(code, line, ca
     assert messages == [line, "the controller answers heartbeats again"]
 
 
-def test_a_broker_leaves_when_it_may():
+def test_a_broker_leaves_when_it_may() -> None:
     kit = Kit(brokers=0)
 
-    async def run():
+    async def run() -> None:
         registration = kit.registration(4)
         await registration.register(LISTENERS, None)
         await registration.wait_until_unfenced()
@@ -173,7 +178,7 @@ def test_a_broker_leaves_when_it_may():
     asyncio.run(run())
 
 
-def test_a_broker_that_never_registered_just_stops():
+def test_a_broker_that_never_registered_just_stops() -> None:
     kit = Kit(brokers=0)
     asyncio.run(kit.registration(4).leave())
     assert kit.controller.heartbeats == []

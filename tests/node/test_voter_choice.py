@@ -6,11 +6,11 @@ from ottla.node.voter_choice import Candidate, should_vote, surplus_voter
 A1, A2, A3, B4, B5, C6 = (Candidate(number, rack) for number, rack in enumerate("aaabbc", start=1))
 
 
-def test_any_node_votes_while_there_are_too_few():
+def test_any_node_votes_while_there_are_too_few() -> None:
     assert should_vote(A2, [A1], [A1, A2, B4], 3)
 
 
-def test_a_node_of_an_empty_rack_votes_too_and_the_full_rack_gives_one_up():
+def test_a_node_of_an_empty_rack_votes_too_and_the_full_rack_gives_one_up() -> None:
     nodes = [A1, A2, A3, B4, B5]
     assert should_vote(B4, [A1, A2, A3], nodes, 3)
     assert not should_vote(B5, [A1, A2, A3], nodes, 3)  # One of them is enough.
@@ -18,13 +18,13 @@ def test_a_node_of_an_empty_rack_votes_too_and_the_full_rack_gives_one_up():
     assert not should_vote(A3, [A1, A2, B4], nodes, 3)
 
 
-def test_voters_in_different_racks_stay():
+def test_voters_in_different_racks_stay() -> None:
     assert not should_vote(B5, [A1, B4, C6], [A1, B4, B5, C6], 3)
     assert surplus_voter([A1, B4, C6], 1, 3) is None
     assert surplus_voter([A1, B4, C6], 1, 2) is None
 
 
-def test_another_replaces_a_voter_that_is_drained():
+def test_another_replaces_a_voter_that_is_drained() -> None:
     leaving = A1._replace(drained=True)
     voters = [leaving, B4, C6]
     candidates = [A2, A3, B4, B5, C6]
@@ -35,7 +35,7 @@ def test_another_replaces_a_voter_that_is_drained():
     assert surplus_voter(voters, 4, 3) is None  # Nobody else is there yet.
 
 
-def test_nodes_without_racks_are_racks_of_their_own():
+def test_nodes_without_racks_are_racks_of_their_own() -> None:
     nodes = [Candidate(number, None) for number in range(1, 6)]
     assert not any(should_vote(node, nodes[:3], nodes, 3) for node in nodes[3:])
     assert surplus_voter(nodes, 1, 3) is None
@@ -43,7 +43,7 @@ def test_nodes_without_racks_are_racks_of_their_own():
 
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), st.sampled_from([1, 3, 5]))
-def test_the_voters_come_to_rest_spread_over_the_racks(racks, quorum_size):
+def test_the_voters_come_to_rest_spread_over_the_racks(racks: list[str], quorum_size: int) -> None:
     nodes = [Candidate(number, rack) for number, rack in enumerate(racks)]
     voters = nodes[:1]
     for _ in range(100):

@@ -2,11 +2,13 @@
 
 import asyncio
 import struct
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kio.schema.types import TopicName
+from kio.static.primitive import Records, i16, i32, i64
 from tests.kits.raw_requests import read_response, request_frame
 
 from ottla.protocol.times import milliseconds
@@ -36,7 +38,11 @@ class WireClient:
 
     async def create_topic(self, name: str, partitions: int = 1) -> None:
         topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+            name=TopicName(name),
+            num_partitions=i32(partitions),
+            replication_factor=i16(1),
+            assignments=(),
+            configs=(),
         )
         request = CreateTopicsRequest(
             topics=(topic,), timeout=milliseconds(30_000), validate_only=False
@@ -47,11 +53,11 @@ class WireClient:
     async def produce(self, topic: str, *values: bytes, acks: int = -1) -> Any:
         """The answer for partition 0."""
         batch = build_batch([Record(timestamp=1_700_000_000_000, value=value) for value in values])
-        data = PartitionProduceData(index=0, records=bytes(batch))
+        data = PartitionProduceData(index=i32(0), records=cast("Records", bytes(batch)))
         request = ProduceRequest(
-            acks=acks,
+            acks=i16(acks),
             timeout=milliseconds(30_000),
-            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+            topic_data=(TopicProduceData(name=TopicName(topic), partition_data=(data,)),),
         )
         response = await self.call(request)
         return response.responses[0].partition_responses[0]
@@ -60,11 +66,13 @@ class WireClient:
         self, topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1
     ) -> Any:
         """The answer for partition 0."""
-        wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        wanted = FetchPartition(
+            partition=i32(0), fetch_offset=i64(offset), partition_max_bytes=i32(1 << 20)
+        )
         request = FetchRequest(
             max_wait=milliseconds(max_wait_ms),
-            min_bytes=min_bytes,
-            topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+            min_bytes=i32(min_bytes),
+            topics=(FetchTopic(topic=TopicName(topic), partitions=(wanted,)),),
             forgotten_topics_data=(),
         )
         response = await self.call(request)

@@ -12,6 +12,8 @@ from uuid import UUID
 
 import pytest
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
 from tests.broker_process import BrokerProcess
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.requests import (
@@ -158,20 +160,24 @@ def test_a_topic_that_is_deleted_under_load(broker: BrokerProcess, wire: Wire) -
 
 
 def _session_fetch(session_id: int, epoch: int, *topics: Any, forget: tuple[str, ...] = ()) -> Any:
-    forgotten = tuple(ForgottenTopic(topic=name, partitions=(0,)) for name in forget)
+    forgotten = tuple(
+        ForgottenTopic(topic=TopicName(name), partitions=(i32(0),)) for name in forget
+    )
     return FetchRequest(
         max_wait=milliseconds(0),
-        min_bytes=1,
-        session_id=session_id,
-        session_epoch=epoch,
+        min_bytes=i32(1),
+        session_id=i32(session_id),
+        session_epoch=i32(epoch),
         topics=topics,
         forgotten_topics_data=forgotten,
     )
 
 
 def _wanted(topic: str, offset: int) -> Any:
-    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    return FetchTopic(topic=topic, partitions=(partition,))
+    partition = FetchPartition(
+        partition=i32(0), fetch_offset=i64(offset), partition_max_bytes=i32(1 << 20)
+    )
+    return FetchTopic(topic=TopicName(topic), partitions=(partition,))
 
 
 def _told(response: Any) -> dict[str, int]:

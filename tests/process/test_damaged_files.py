@@ -21,7 +21,7 @@ from ottla.records.batch import iterate_headers
 from ottla.records.decoder import iterate_records
 
 RECORDS = 90
-SMALL_SEGMENTS = {"segment.bytes": "1300", "index.interval.bytes": "100"}
+SMALL_SEGMENTS = {"internal.segment.bytes": "1300", "index.interval.bytes": "100"}
 CHECKPOINT_OFTEN = ("--set", "log.flush.offset.checkpoint.interval.ms=50")
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 CHECKPOINTS = (

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("kills")
 KILLS = 6
 ACKS_BETWEEN_KILLS_MAX = 1000
 PARTITIONS = 2
-TINY_SEGMENTS = {"segment.bytes": "4000", "index.interval.bytes": "200"}
+TINY_SEGMENTS = {"internal.segment.bytes": "4000", "index.interval.bytes": "200"}
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "rolling": TINY_SEGMENTS,
@@ -96,8 +96,9 @@ def _kill_under_load(broker: BrokerProcess, writers: list[NumberWriter], churn: 
     while not (churn.created and churn.deleted):  # It may not have got far.
         churn.join(0.005)
         assert churn.is_alive(), broker.log_text()
-    for thread in (*writers, churn):
-        thread.end()
+    for writer in writers:
+        writer.end()
+    churn.end()
 
 
 def _acknowledged(

@@ -16,7 +16,11 @@ TOPIC = "moved"
 PARTITIONS = 4
 KILLS = 5
 ACKS_BETWEEN_KILLS_MAX = 600
-SEGMENTS = {"segment.bytes": "4000", "index.interval.bytes": "200", "file.delete.delay.ms": "0"}
+SEGMENTS = {
+    "internal.segment.bytes": "4000",
+    "index.interval.bytes": "200",
+    "file.delete.delay.ms": "0",
+}
 
 
 def test_nothing_is_lost_when_a_move_is_killed(tmp_path: Path) -> None:

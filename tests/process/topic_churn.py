@@ -6,6 +6,8 @@ import threading
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
 from tests.clients.requests import TIMEOUT, batch, produce, produced
 from tests.clients.wire import Wire
 
@@ -54,7 +56,11 @@ class TopicChurn(threading.Thread):
 
 def create_topic(wire: Wire, name: str, partitions: int = 1) -> ErrorCode:
     topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+        name=TopicName(name),
+        num_partitions=i32(partitions),
+        replication_factor=i16(1),
+        assignments=(),
+        configs=(),
     )
     request = CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT, validate_only=False)
     return wire.call(request).topics[0].error_code  # type: ignore[no-any-return]
@@ -62,6 +68,6 @@ def create_topic(wire: Wire, name: str, partitions: int = 1) -> ErrorCode:
 
 def delete_topic(wire: Wire, name: str) -> ErrorCode:
     request = DeleteTopicsRequest(
-        topics=(DeleteTopicState(name=name, topic_id=None),), timeout=TIMEOUT
+        topics=(DeleteTopicState(name=TopicName(name), topic_id=None),), timeout=TIMEOUT
     )
     return wire.call(request).responses[0].error_code  # type: ignore[no-any-return]

@@ -1,12 +1,21 @@
-"""The broker's configuration keys for sockets, and their checked values in one object."""
+"""The broker's socket settings, and their validated values in one object."""
 
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import cast
 
 from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues, Validator, at_least
+from ottla.protocol.config import (
+    ConfigKey,
+    ConfigValues,
+    Validator,
+    at_least,
+    declared_keys,
+    int_key,
+    list_key,
+    long_key,
+    string_key,
+)
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.rates import Windows
 
@@ -25,7 +34,7 @@ def _problem_of(parse: Callable[[tuple[str, ...]], object]) -> Validator[tuple[s
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """`address:count,address:count`; an IPv6 address may stand in brackets."""
+    """`address:count,address:count`; IPv6 addresses may be in brackets."""
     overrides: dict[str, int] = {}
     for item in filter(None, map(str.strip, text.split(","))):
         host, _, count = item.rpartition(":")
@@ -51,111 +60,97 @@ def _buffer_size_problem(value: int) -> str | None:
     return None if value == -1 or value >= 1 else "must be -1 (the system's choice) or positive"
 
 
-LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+LISTENERS: ConfigKey[tuple[str, ...]] = list_key(
     "listeners",
-    ConfigType.LIST,
     ("PLAINTEXT://localhost:9092",),
     "Where the broker listens: NAME://host:port, comma-separated. By default only this machine "
     "can connect, because there is no authentication. An empty host means all interfaces, port 0 "
     "any free port.",
     _problem_of(parse_listeners),
 )
-ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = list_key(
     "advertised.listeners",
-    ConfigType.LIST,
     (),
     "The addresses that clients are told to connect to, by listener name. A listener that is not "
     "named here advertises its own address.",
     _problem_of(parse_advertised_listeners),
 )
-SOCKET_REQUEST_MAX_BYTES = ConfigKey(
+SOCKET_REQUEST_MAX_BYTES = int_key(
     "socket.request.max.bytes",
-    ConfigType.INT,
     104_857_600,
     "The largest accepted request; a connection that announces a larger one is closed.",
     at_least(1),
 )
-SOCKET_SEND_BUFFER_BYTES = ConfigKey(
+SOCKET_SEND_BUFFER_BYTES = int_key(
     "socket.send.buffer.bytes",
-    ConfigType.INT,
     102_400,
     "SO_SNDBUF of client sockets. -1 lets the operating system choose and adapt, which is better "
     "over long distances; locally, a small buffer keeps pace with the reader and costs less.",
     _buffer_size_problem,
 )
-SOCKET_RECEIVE_BUFFER_BYTES = ConfigKey(
+SOCKET_RECEIVE_BUFFER_BYTES = int_key(
     "socket.receive.buffer.bytes",
-    ConfigType.INT,
     -1,
     "SO_RCVBUF of client sockets. -1 lets the operating system choose and adapt (Kafka's default,"
     " 102400, turns that off).",
     _buffer_size_problem,
 )
-SOCKET_LISTEN_BACKLOG_SIZE = ConfigKey(
+SOCKET_LISTEN_BACKLOG_SIZE = int_key(
     "socket.listen.backlog.size",
-    ConfigType.INT,
     1_024,
     "How many connections may wait to be accepted; the operating system may allow fewer. (Kafka's"
     " default is 50, which makes clients wait when many reconnect at once.)",
     at_least(1),
 )
-MAX_CONNECTIONS = ConfigKey(
+MAX_CONNECTIONS = int_key(
     "max.connections",
-    ConfigType.INT,
     _UNLIMITED,
     "Maximum number of connections; others are closed at once.",
     at_least(0),
     dynamic=True,
 )
-MAX_CONNECTIONS_PER_IP = ConfigKey(
+MAX_CONNECTIONS_PER_IP = int_key(
     "max.connections.per.ip",
-    ConfigType.INT,
     _UNLIMITED,
     "Maximum number of connections from one IP address; others are closed at once.",
     at_least(0),
     dynamic=True,
 )
-MAX_CONNECTIONS_PER_IP_OVERRIDES = ConfigKey(
+MAX_CONNECTIONS_PER_IP_OVERRIDES = string_key(
     "max.connections.per.ip.overrides",
-    ConfigType.STRING,
     "",
     "Exceptions to max.connections.per.ip, such as 10.0.0.7:100,127.0.0.1:200.",
     _overrides_problem,
     dynamic=True,
 )
-MAX_CONNECTION_CREATION_RATE = ConfigKey(
+MAX_CONNECTION_CREATION_RATE = int_key(
     "max.connection.creation.rate",
-    ConfigType.INT,
     _UNLIMITED,
     "How many new connections are accepted per second; others wait. The rate per address is a "
     "quota: connection_creation_rate.",
     at_least(1),
     dynamic=True,
 )
-QUOTA_WINDOW_NUM = ConfigKey(
+QUOTA_WINDOW_NUM = int_key(
     "quota.window.num",
-    ConfigType.INT,
     11,
     "Number of windows over which quota rates are measured.",
     at_least(1),
 )
-QUOTA_WINDOW_SIZE_SECONDS = ConfigKey(
+QUOTA_WINDOW_SIZE_SECONDS = int_key(
     "quota.window.size.seconds",
-    ConfigType.INT,
     1,
     "Size of one window of quota rates.",
     at_least(1),
 )
-CONNECTIONS_MAX_IDLE_MS = ConfigKey(
+CONNECTIONS_MAX_IDLE_MS = long_key(
     "connections.max.idle.ms",
-    ConfigType.LONG,
     600_000,
     "An idle connection is closed after this long; -1 for never.",
     at_least(-1),
 )
-QUEUED_MAX_REQUEST_BYTES = ConfigKey(
+QUEUED_MAX_REQUEST_BYTES = long_key(
     "queued.max.request.bytes",
-    ConfigType.LONG,
     268_435_456,
     "Maximum memory for the requests and responses of all connections. The broker stops reading "
     "from a connection that holds more than is left; an eighth is reserved for other brokers. "
@@ -163,80 +158,50 @@ QUEUED_MAX_REQUEST_BYTES = ConfigKey(
     "socket.request.max.bytes. -1 for no limit (Kafka's default).",
     at_least(-1),
 )
-REQUEST_RECEIVE_TIMEOUT_MS = ConfigKey(
+REQUEST_RECEIVE_TIMEOUT_MS = long_key(
     "request.receive.timeout.ms",
-    ConfigType.LONG,
     600_000,
     "How long a request may take to arrive before its connection is closed; -1 for no limit.",
     at_least(-1),
 )
-REQUEST_RECEIVE_RATE_MIN = ConfigKey(
+REQUEST_RECEIVE_RATE_MIN = int_key(
     "request.receive.bytes.per.second.min",
-    ConfigType.INT,
     1_024,
     "The lowest rate at which a request may arrive, once it has taken longer than "
     "request.receive.grace.ms.",
     at_least(0),
 )
-REQUEST_RECEIVE_GRACE_MS = ConfigKey(
+REQUEST_RECEIVE_GRACE_MS = long_key(
     "request.receive.grace.ms",
-    ConfigType.LONG,
     60_000,
     "How long a request may arrive more slowly than request.receive.bytes.per.second.min before "
     "its connection is closed. While memory is short (queued.max.request.bytes) it is a tenth, "
     "and also applies to connections that do not read their responses.",
     at_least(1),
 )
-CONNECTION_PENDING_REQUESTS_MAX = ConfigKey(
+CONNECTION_PENDING_REQUESTS_MAX = int_key(
     "connection.pending.requests.max",
-    ConfigType.INT,
     1_000,
     "Maximum number of pending requests on one connection; the broker stops reading from it until"
     " they are answered.",
     at_least(1),
 )
-CONNECTION_PENDING_REQUEST_BYTES_MAX = ConfigKey(
+CONNECTION_PENDING_REQUEST_BYTES_MAX = int_key(
     "connection.pending.request.bytes.max",
-    ConfigType.INT,
     67_108_864,
     "Maximum bytes of pending requests on one connection; the broker stops reading from it until "
     "they are answered.",
     at_least(1),
 )
-CONNECTION_UNSENT_BYTES_MAX = ConfigKey(
+CONNECTION_UNSENT_BYTES_MAX = int_key(
     "connection.unsent.bytes.max",
-    ConfigType.INT,
     65_536,
     "Maximum bytes of unsent responses on one connection; the broker stops reading from it until "
     "the client has read them. Records sent directly from files do not count.",
     at_least(1),
 )
 
-BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
-    "tuple[ConfigKey[object], ...]",
-    (
-        LISTENERS,
-        ADVERTISED_LISTENERS,
-        SOCKET_REQUEST_MAX_BYTES,
-        SOCKET_SEND_BUFFER_BYTES,
-        SOCKET_RECEIVE_BUFFER_BYTES,
-        SOCKET_LISTEN_BACKLOG_SIZE,
-        MAX_CONNECTIONS,
-        MAX_CONNECTIONS_PER_IP,
-        MAX_CONNECTIONS_PER_IP_OVERRIDES,
-        MAX_CONNECTION_CREATION_RATE,
-        QUOTA_WINDOW_NUM,
-        QUOTA_WINDOW_SIZE_SECONDS,
-        CONNECTIONS_MAX_IDLE_MS,
-        QUEUED_MAX_REQUEST_BYTES,
-        REQUEST_RECEIVE_TIMEOUT_MS,
-        REQUEST_RECEIVE_RATE_MIN,
-        REQUEST_RECEIVE_GRACE_MS,
-        CONNECTION_PENDING_REQUESTS_MAX,
-        CONNECTION_PENDING_REQUEST_BYTES_MAX,
-        CONNECTION_UNSENT_BYTES_MAX,
-    ),
-)
+BROKER_KEYS = declared_keys(globals())
 
 
 _DEFAULT_WINDOWS = Windows(QUOTA_WINDOW_NUM.default, QUOTA_WINDOW_SIZE_SECONDS.default * 1000)

@@ -1,9 +1,9 @@
-"""The keys that lock listeners, with Kafka's names, and what they come to for each listener."""
+"""The security settings of listeners, with Kafka's names, and their values per listener."""
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from ottla.network.audit_config import BROKER_KEYS as AUDIT_KEYS
 from ottla.network.endpoints import Endpoint
@@ -15,13 +15,19 @@ from ottla.network.token_keys import TokenConfig
 from ottla.protocol.config import (
     LISTENER_PREFIX,
     ConfigKey,
-    ConfigType,
     ConfigValues,
     Validator,
     at_least,
+    boolean_key,
+    declared_keys,
     each_of,
+    int_key,
     key_of_listener,
+    list_key,
+    long_key,
     one_of,
+    password_key,
+    string_key,
 )
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.oauthbearer import OAUTHBEARER
@@ -36,7 +42,7 @@ STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAutho
 
 
 class SecurityProtocol(enum.IntEnum):
-    """The numbers are those of BrokerRegistration."""
+    """The values of BrokerRegistration."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -77,151 +83,132 @@ def _problem_of(parse: Callable[[Any], object]) -> Validator[Any]:
     return validate
 
 
-LISTENER_SECURITY_PROTOCOL_MAP = ConfigKey(
+LISTENER_SECURITY_PROTOCOL_MAP = string_key(
     "listener.security.protocol.map",
-    ConfigType.STRING,
-    # The order is Kafka's.
     ",".join(f"{name}:{name}" for name in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
     "The protocol of each listener: NAME:PROTOCOL, comma-separated. PLAINTEXT is not secured; SSL"
     " is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login over TLS.",
     _problem_of(parse_protocol_map),
 )
-CONTROLLER_LISTENER_NAMES: ConfigKey[tuple[str, ...]] = ConfigKey(
+CONTROLLER_LISTENER_NAMES: ConfigKey[tuple[str, ...]] = list_key(
     "controller.listener.names",
-    ConfigType.LIST,
     (),
     "Listeners that Kafka reserves for controllers. Here they serve like any other, and speak "
     "PLAINTEXT unless listener.security.protocol.map says otherwise.",
 )
-SECURITY_INTER_BROKER_PROTOCOL = ConfigKey(
+SECURITY_INTER_BROKER_PROTOCOL = string_key(
     "security.inter.broker.protocol",
-    ConfigType.STRING,
     "",
     "The listener of this name is used between nodes, if it exists and inter.broker.listener.name"
     " is not set.",
     one_of("", *_PROTOCOLS),
 )
-INTER_BROKER_LISTENER_NAME = ConfigKey(
+INTER_BROKER_LISTENER_NAME = string_key(
     "inter.broker.listener.name",
-    ConfigType.STRING,
     "",
     "The listener that nodes use to talk to each other, including the metadata quorum. By default"
     " the one named by security.inter.broker.protocol, or else the first.",
 )
-SSL_KEYSTORE_TYPE = ConfigKey(
+SSL_KEYSTORE_TYPE = string_key(
     "ssl.keystore.type",
-    ConfigType.STRING,
     "PEM",
     "The format of the broker's key and certificates. Only PEM is read.",
     one_of("PEM"),
     dynamic=True,
     per_listener=True,
 )
-SSL_KEYSTORE_LOCATION = ConfigKey(
+SSL_KEYSTORE_LOCATION = string_key(
     "ssl.keystore.location",
-    ConfigType.STRING,
     "",
     "A PEM file with the broker's private key, its certificate and the chain above it. It is "
     "reloaded when it changes. Other users must not be able to read it.",
     dynamic=True,
     per_listener=True,
 )
-SSL_KEYSTORE_CERTIFICATE_CHAIN = ConfigKey(
+SSL_KEYSTORE_CERTIFICATE_CHAIN = string_key(
     "ssl.keystore.certificate.chain",
-    ConfigType.STRING,
     "",
     "The broker's certificate and the chain above it, in PEM, instead of a file.",
     dynamic=True,
     per_listener=True,
 )
-SSL_KEYSTORE_KEY = ConfigKey(
+SSL_KEYSTORE_KEY = password_key(
     "ssl.keystore.key",
-    ConfigType.PASSWORD,
     "",
     "The broker's private key, in PEM, instead of a file.",
     dynamic=True,
     per_listener=True,
 )
-SSL_KEY_PASSWORD = ConfigKey(
+SSL_KEY_PASSWORD = password_key(
     "ssl.key.password",
-    ConfigType.PASSWORD,
     "",
     "The password of an encrypted private key.",
     dynamic=True,
     per_listener=True,
 )
-SSL_TRUSTSTORE_TYPE = ConfigKey(
+SSL_TRUSTSTORE_TYPE = string_key(
     "ssl.truststore.type",
-    ConfigType.STRING,
     "PEM",
     "The format of the trusted certificates. Only PEM is read.",
     one_of("PEM"),
     dynamic=True,
     per_listener=True,
 )
-SSL_TRUSTSTORE_LOCATION = ConfigKey(
+SSL_TRUSTSTORE_LOCATION = string_key(
     "ssl.truststore.location",
-    ConfigType.STRING,
     "",
     "A PEM file with the certificates of trusted authorities. It is reloaded when it changes. By "
     "default those of the operating system are trusted.",
     dynamic=True,
     per_listener=True,
 )
-SSL_TRUSTSTORE_CERTIFICATES = ConfigKey(
+SSL_TRUSTSTORE_CERTIFICATES = string_key(
     "ssl.truststore.certificates",
-    ConfigType.STRING,
     "",
     "The certificates of trusted authorities, in PEM, instead of a file.",
     dynamic=True,
     per_listener=True,
 )
-SSL_CLIENT_AUTH = ConfigKey(
+SSL_CLIENT_AUTH = string_key(
     "ssl.client.auth",
-    ConfigType.STRING,
     ClientAuth.NONE.value,
     "Whether clients present a certificate: required, requested (if they have one), or none.",
-    one_of(*(one.value for one in ClientAuth)),
+    one_of(*(choice.value for choice in ClientAuth)),
     per_listener=True,
 )
-SSL_ENABLED_PROTOCOLS: ConfigKey[tuple[str, ...]] = ConfigKey(
+SSL_ENABLED_PROTOCOLS: ConfigKey[tuple[str, ...]] = list_key(
     "ssl.enabled.protocols",
-    ConfigType.LIST,
     ("TLSv1.2", "TLSv1.3"),
     "The enabled TLS versions.",
     each_of("TLSv1.2", "TLSv1.3"),
     per_listener=True,
 )
-SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = ConfigKey(
+SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = string_key(
     "ssl.endpoint.identification.algorithm",
-    ConfigType.STRING,
     "https",
     "Whether a node checks the host name in the certificate of another: https, or empty for no "
     "check.",
     one_of("https", ""),
     per_listener=True,
 )
-SSL_PRINCIPAL_MAPPING_RULES = ConfigKey(
+SSL_PRINCIPAL_MAPPING_RULES = string_key(
     "ssl.principal.mapping.rules",
-    ConfigType.STRING,
     "DEFAULT",
     "How the name in a client's certificate maps to a user: RULE:pattern/replacement/[LU] or "
     "DEFAULT, comma-separated; the first match wins.",
     _problem_of(PrincipalMapper),
     per_listener=True,
 )
-SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = ConfigKey(
+SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = list_key(
     "sasl.enabled.mechanisms",
-    ConfigType.LIST,
     tuple(SCRAM_MECHANISMS),
     "How clients may log in: SCRAM-SHA-256, SCRAM-SHA-512, PLAIN, OAUTHBEARER. (Kafka's default, "
     "GSSAPI, is not supported.) PLAIN uses the SCRAM users.",
     each_of(*SCRAM_MECHANISMS, PLAIN, OAUTHBEARER),
     per_listener=True,
 )
-SASL_MECHANISM_INTER_BROKER_PROTOCOL = ConfigKey(
+SASL_MECHANISM_INTER_BROKER_PROTOCOL = string_key(
     "sasl.mechanism.inter.broker.protocol",
-    ConfigType.STRING,
     "SCRAM-SHA-512",
     "How nodes log in to each other, if inter.broker.listener.name requires logins: SCRAM-SHA-256"
     " or SCRAM-SHA-512.",
@@ -232,112 +219,75 @@ _JAAS_DOC: Final = (
     'password="...";'
 )
 SASL_JAAS_CONFIG, *_JAAS_OF_MECHANISMS = (
-    ConfigKey(f"{prefix}sasl.jaas.config", ConfigType.PASSWORD, "", _JAAS_DOC, per_listener=True)
+    password_key(f"{prefix}sasl.jaas.config", "", _JAAS_DOC, per_listener=True)
     for prefix in ("", *(f"{name.lower()}." for name in SCRAM_MECHANISMS))
 )
-SASL_PLAIN_WITHOUT_TLS = ConfigKey(
+SASL_PLAIN_WITHOUT_TLS = boolean_key(
     "sasl.plain.without.tls",
-    ConfigType.BOOLEAN,
     False,
     "Whether to allow PLAIN and OAUTHBEARER on a SASL_PLAINTEXT listener, where anyone on the "
     "network can read passwords and tokens.",
     per_listener=True,
 )
-SASL_SERVER_MAX_RECEIVE_SIZE = ConfigKey(
+SASL_SERVER_MAX_RECEIVE_SIZE = int_key(
     "sasl.server.max.receive.size",
-    ConfigType.INT,
     524_288,
     "The largest request before a login.",
     at_least(1),
 )
-CONNECTIONS_MAX_REAUTH_MS = ConfigKey(
+CONNECTIONS_MAX_REAUTH_MS = long_key(
     "connections.max.reauth.ms",
-    ConfigType.LONG,
     0,
     "How long a login lasts before the client has to log in again on the same connection (KIP-368);"
     " 0 for as long as the connection.",
     at_least(0),
     per_listener=True,
 )
-CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = ConfigKey(
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = int_key(
     "connection.failed.authentication.delay.ms",
-    ConfigType.INT,
     100,
     "How long a failed login is delayed before it is answered.",
     at_least(0),
 )
-AUTHENTICATION_TIMEOUT_MS = ConfigKey(
+AUTHENTICATION_TIMEOUT_MS = int_key(
     "authentication.timeout.ms",
-    ConfigType.INT,
     30_000,
     "How long a new connection may take for its TLS handshake, and again for its login; then it is "
     "closed.",
     at_least(1),
 )
-SUPER_USERS = ConfigKey(
+SUPER_USERS = string_key(
     "super.users",
-    ConfigType.STRING,
     "",
     "Users that may do everything, separated by semicolons: User:admin;User:CN=node. On listeners "
     "that authenticate, only they may act as nodes of the cluster.",
     _problem_of(parse_super_users),
 )
-AUTHORIZER_CLASS_NAME = ConfigKey(
+AUTHORIZER_CLASS_NAME = string_key(
     "authorizer.class.name",
-    ConfigType.STRING,
     "",
     f"{STANDARD_AUTHORIZER} has every request checked against the access control entries of the "
     "cluster. Empty: whoever is let in may do everything. Set it on every node.",
     one_of("", STANDARD_AUTHORIZER),
 )
-ALLOW_EVERYONE_IF_NO_ACL_FOUND = ConfigKey(
+ALLOW_EVERYONE_IF_NO_ACL_FOUND = boolean_key(
     "allow.everyone.if.no.acl.found",
-    ConfigType.BOOLEAN,
     False,
     "Whether everyone may use a resource without any access control entry. Nodes need "
     "CLUSTER_ACTION, so if this is off, list them in super.users.",
 )
 
-BROKER_KEYS: tuple[ConfigKey[object], ...] = cast(
-    "tuple[ConfigKey[object], ...]",
-    (
-        LISTENER_SECURITY_PROTOCOL_MAP,
-        CONTROLLER_LISTENER_NAMES,
-        SECURITY_INTER_BROKER_PROTOCOL,
-        INTER_BROKER_LISTENER_NAME,
-        SSL_KEYSTORE_TYPE,
-        SSL_KEYSTORE_LOCATION,
-        SSL_KEYSTORE_CERTIFICATE_CHAIN,
-        SSL_KEYSTORE_KEY,
-        SSL_KEY_PASSWORD,
-        SSL_TRUSTSTORE_TYPE,
-        SSL_TRUSTSTORE_LOCATION,
-        SSL_TRUSTSTORE_CERTIFICATES,
-        SSL_CLIENT_AUTH,
-        SSL_ENABLED_PROTOCOLS,
-        SSL_ENDPOINT_IDENTIFICATION_ALGORITHM,
-        SSL_PRINCIPAL_MAPPING_RULES,
-        SASL_ENABLED_MECHANISMS,
-        SASL_PLAIN_WITHOUT_TLS,
-        SASL_MECHANISM_INTER_BROKER_PROTOCOL,
-        SASL_JAAS_CONFIG,
-        *_JAAS_OF_MECHANISMS,
-        *TOKEN_KEYS,
-        *AUDIT_KEYS,
-        SASL_SERVER_MAX_RECEIVE_SIZE,
-        CONNECTIONS_MAX_REAUTH_MS,
-        CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
-        AUTHENTICATION_TIMEOUT_MS,
-        SUPER_USERS,
-        AUTHORIZER_CLASS_NAME,
-        ALLOW_EVERYONE_IF_NO_ACL_FOUND,
-    ),
+BROKER_KEYS = (
+    *declared_keys(globals()),
+    *_JAAS_OF_MECHANISMS,
+    *TOKEN_KEYS,
+    *AUDIT_KEYS,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerConfig:
-    """How one listener is locked."""
+    """The security of one listener."""
 
     name: str
     protocol: SecurityProtocol
@@ -349,7 +299,7 @@ class ListenerConfig:
 
     @property
     def is_locked(self) -> bool:
-        """Nobody comes in without a name, and nobody on the way can read or change anything."""
+        """Whether all clients are authenticated and all traffic is protected."""
         if self.tls is None:
             return False
         return self.protocol.has_sasl or self.tls.client_auth is ClientAuth.REQUIRED
@@ -363,11 +313,11 @@ class SecurityConfig:
     unauthenticated_bytes_max: int = SASL_SERVER_MAX_RECEIVE_SIZE.default
     failure_delay_ms: int = CONNECTION_FAILED_AUTHENTICATION_DELAY_MS.default
     timeout_ms: int = AUTHENTICATION_TIMEOUT_MS.default
-    node_login: PeerLogin | None = None  # Of this node at others.
+    node_login: PeerLogin | None = None  # This node's login at others.
 
     @classmethod
     def of(cls, values: ConfigValues, endpoints: Sequence[Endpoint]) -> "SecurityConfig":
-        """ValueError, with one sentence, for what does not fit together."""
+        """ValueError, with one sentence, for inconsistent settings."""
         protocols = dict.fromkeys(
             (name.upper() for name in values[CONTROLLER_LISTENER_NAMES]), SecurityProtocol.PLAINTEXT
         )
@@ -398,7 +348,7 @@ class SecurityConfig:
 
 
 def _node_login(values: ConfigValues, listener: ListenerConfig) -> PeerLogin | None:
-    """None where nodes need none. A node that is alone needs none either."""
+    """None if nodes need none, which includes a node that is alone."""
     if not listener.protocol.has_sasl:
         return None
     mechanism = values[SASL_MECHANISM_INTER_BROKER_PROTOCOL]
@@ -413,7 +363,7 @@ def _node_login(values: ConfigValues, listener: ListenerConfig) -> PeerLogin | N
 
 
 def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) -> None:
-    """ValueError for a key of a listener that is not there."""
+    """ValueError for a key of an unknown listener."""
     prefixes = tuple(
         f"{LISTENER_PREFIX}{endpoint.listener_name.lower()}." for endpoint in endpoints
     )
@@ -423,7 +373,7 @@ def validate_listener_keys(names: Sequence[str], endpoints: Sequence[Endpoint]) 
 
 
 def tls_config(values: ConfigValues, name: str) -> TlsConfig:
-    """Of a listener that speaks TLS. ValueError, with one sentence, for what does not fit."""
+    """Of a listener with TLS. ValueError, with one sentence, for inconsistent settings."""
 
     def value(key: ConfigKey[T]) -> T:
         return values[key_of_listener(replace(key, default=values[key]), name)]
@@ -457,7 +407,7 @@ def _listener(values: ConfigValues, name: str, protocol: SecurityProtocol) -> Li
         mechanisms = value(SASL_ENABLED_MECHANISMS)
         if not mechanisms:
             raise ValueError(f"listener {name} wants a login, and sasl.enabled.mechanisms is empty")
-        readable = [one for one in (PLAIN, OAUTHBEARER) if one in mechanisms]
+        readable = [mechanism for mechanism in (PLAIN, OAUTHBEARER) if mechanism in mechanisms]
         if readable and not protocol.has_tls and not value(SASL_PLAIN_WITHOUT_TLS):
             what = "passwords" if readable[0] == PLAIN else "tokens"
             raise ValueError(

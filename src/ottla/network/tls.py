@@ -1,6 +1,6 @@
-"""Keys and certificates in PEM, from files or from the configuration, as contexts of `ssl`.
+"""Keys and certificates in PEM, from files or from the configuration, as `ssl` contexts.
 
-Contexts are made anew when a file changes. A connection keeps the one that it was made with.
+Contexts are rebuilt when a file changes. A connection keeps the one it was created with.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class TlsConfig:
     checks_host_name: bool = True
 
     def problem(self) -> str | None:
-        """What is wrong with the settings, whatever the files have."""
+        """What is wrong with the settings, regardless of the files."""
         has_inline = bool(self.certificate_chain or self.key)
         if self.keystore_location and has_inline:
             return "has both ssl.keystore.location and a key in the configuration"
@@ -69,7 +69,7 @@ class TlsConfig:
         return tuple(filter(None, (self.keystore_location, self.truststore_location)))
 
     def expires_s(self) -> float | None:
-        """When the first certificate of the chain ends; None if nobody can tell."""
+        """When the first certificate of the chain expires; None if unknown."""
         try:
             from cryptography import x509
 
@@ -77,7 +77,7 @@ class TlsConfig:
             chain = x509.load_pem_x509_certificates(stored or self.certificate_chain.encode())
         except (ImportError, OSError, ValueError):
             return None
-        return min(one.not_valid_after_utc.timestamp() for one in chain)
+        return min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -86,7 +86,7 @@ class TlsConfig:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """For a node that connects to others as one of them."""
+        """For connections to other nodes."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.checks_host_name
         self._fill(context)
@@ -142,7 +142,7 @@ _NEVER: Final = object()  # Differs from what any file can be.
 
 
 class TlsContexts:
-    """Of one listener. `load` reads files, so it is for a thread."""
+    """For one listener. `load` reads files, so call it in a thread."""
 
     def __init__(self, config: TlsConfig) -> None:
         self._config = config
@@ -152,19 +152,19 @@ class TlsContexts:
         self.client: ssl.SSLContext
 
     def configure(self, config: TlsConfig) -> None:
-        """From the next `load` on, which `is_outdated` asks for."""
+        """Applies from the next `load` on, which `is_outdated` requests."""
         if config != self._config:
             self._config = config
             self._seen = _NEVER
 
     def load(self) -> None:
-        """Raises TlsError; then the contexts stay as they are until the files change again."""
+        """Raises TlsError; then the contexts stay unchanged until the files change again."""
         self._seen = self._state()
         server, client = self._config.server_context(), self._config.client_context()
         self.server, self.client = server, client
 
     def expires_s(self) -> float | None:
-        """As of the configuration; for a thread."""
+        """As of the configuration; call in a thread."""
         if self._expiry is None or self._expiry[0] != self._seen:
             self._expiry = (self._seen, self._config.expires_s())
         return self._expiry[1]
@@ -186,7 +186,7 @@ def _file_state(path: str) -> tuple[int, int, int] | None:
 
 @contextlib.contextmanager
 def _as_file(path: str, text: str) -> Iterator[str]:
-    """The file, or one in memory with the text: `ssl` takes keys from files only."""
+    """The file, or one in memory with the text: `ssl` accepts keys only from files."""
     if path:
         yield path
         return

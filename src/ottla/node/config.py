@@ -1,6 +1,6 @@
 """Configuration of a node: the file, then the environment, then the flags; the last one wins.
 
-The environment variable of a key is its name in capitals with `_` for `.`, behind `OTTLA_`:
+The environment variable of a key is `OTTLA_` plus its name in capitals with `_` for `.`:
 `OTTLA_LOG_RETENTION_MS` sets `log.retention.ms`.
 """
 
@@ -33,10 +33,14 @@ from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import (
     ConfigKey,
     ConfigSchema,
-    ConfigType,
     ConfigValues,
     at_least,
+    boolean_key,
+    int_key,
+    list_key,
     one_of,
+    password_key,
+    string_key,
 )
 from ottla.protocol.errors import ApiError
 from ottla.raft.config import BROKER_KEYS as QUORUM_KEYS
@@ -50,7 +54,7 @@ from ottla.transactions.config import BROKER_KEYS as TRANSACTION_KEYS
 logger = logging.getLogger(__name__)
 
 ENVIRONMENT_PREFIX = "OTTLA_"
-# Read by the command line and the tests, not by the broker.
+# Used by the command line and the tests, not by the broker.
 ENVIRONMENT_RESERVED = (
     "OTTLA_BOOTSTRAP_SERVER",
     "OTTLA_COMMAND_CONFIG",
@@ -59,44 +63,39 @@ ENVIRONMENT_RESERVED = (
     "OTTLA_TEST_",
 )
 
-# Those that every program with OpenTelemetry reads; OTTLA_* wins.
+# Standard OpenTelemetry variables; OTTLA_* wins.
 _OPENTELEMETRY_NAMES = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "otlp.endpoint",
     "OTEL_EXPORTER_OTLP_HEADERS": "otlp.headers",
     "OTEL_METRIC_EXPORT_INTERVAL": "otlp.interval.ms",
 }
 
-NODE_ID = ConfigKey(
+NODE_ID = int_key(
     "node.id",
-    ConfigType.INT,
     1,
     "The number of this node, unique in its cluster.",
     at_least(0),
 )
-BROKER_RACK = ConfigKey(
+BROKER_RACK = string_key(
     "broker.rack",
-    ConfigType.STRING,
     "",
     "The rack or zone of this node; replicas of a partition are spread over racks.",
 )
-CONTROLLED_SHUTDOWN_ENABLE = ConfigKey(
+CONTROLLED_SHUTDOWN_ENABLE = boolean_key(
     "controlled.shutdown.enable",
-    ConfigType.BOOLEAN,
     True,
     "Whether a stopping node first hands its partitions to other nodes.",
 )
-CONTROLLED_SHUTDOWN_TIMEOUT_MS = ConfigKey(
+CONTROLLED_SHUTDOWN_TIMEOUT_MS = int_key(
     "controlled.shutdown.timeout.ms",
-    ConfigType.INT,
     5_000,
     "How long a stopping node waits for others to take over its partitions, and for clients to "
     "read their responses. Then it closes its logs and exits.",
     at_least(0),
 )
 
-QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = list_key(
     "controller.quorum.bootstrap.servers",
-    ConfigType.LIST,
     (),
     "Nodes of the cluster to join, as HOST:PORT; one that answers is enough. If empty, a node "
     "with a new directory starts a cluster, beyond loopback only with --new-cluster. Once joined,"
@@ -104,117 +103,102 @@ QUORUM_BOOTSTRAP_SERVERS: ConfigKey[tuple[str, ...]] = ConfigKey(
     addresses_problem,
 )
 
-QUORUM_JOIN_TIMEOUT_MS = ConfigKey(
+QUORUM_JOIN_TIMEOUT_MS = int_key(
     "quorum.join.timeout.ms",
-    ConfigType.INT,
     3_000,
     "How long a node with a new directory waits for one of controller.quorum.bootstrap.servers to"
     " answer before it gives up. Raise it if you start all nodes at once.",
     at_least(0),
 )
 
-INITIAL_USERS_FILE = ConfigKey(
+INITIAL_USERS_FILE = string_key(
     "initial.users.file",
-    ConfigType.STRING,
     "",
     "A file with the SCRAM credentials of the first users, written by `ottla secure init`. The "
     "controller adds them to a cluster without users.",
 )
 
-OTTLA_VERSION = ConfigKey(
+OTTLA_VERSION = string_key(
     "ottla.version",
-    ConfigType.STRING,
     __version__,
     "The release that the node runs. Read-only.",
     one_of(__version__),
 )
 
-METRICS_HOST = ConfigKey(
+METRICS_HOST = string_key(
     "metrics.host",
-    ConfigType.STRING,
     "localhost",
     "The address on which the node serves metrics. They contain topic names.",
 )
-METRICS_PORT = ConfigKey(
+METRICS_PORT = int_key(
     "metrics.port",
-    ConfigType.INT,
     -1,
     "The port on which the node serves metrics for Prometheus, at /metrics; 0 picks a free one, "
     "-1 turns metrics off. The port of `ottla serve --http` serves them too, unless this is -1. "
     "Needs ottla[metrics].",
     at_least(-1),
 )
-METRICS_PARTITIONS = ConfigKey(
+METRICS_PARTITIONS = boolean_key(
     "metrics.partitions",
-    ConfigType.BOOLEAN,
     True,
     "Whether there are metrics for every partition, or only totals.",
 )
 
-METRICS_TOPICS = ConfigKey(
+METRICS_TOPICS = boolean_key(
     "metrics.topics",
-    ConfigType.BOOLEAN,
     True,
     "Whether there are metrics for every topic.",
 )
-METRICS_GROUPS_MAX = ConfigKey(
+METRICS_GROUPS_MAX = int_key(
     "metrics.groups.max",
-    ConfigType.INT,
     1_000,
     "How many groups of a coordinator get their own metrics; 0 turns off group metrics and lag.",
     at_least(0),
 )
-METRICS_LAG_INTERVAL_MS = ConfigKey(
+METRICS_LAG_INTERVAL_MS = int_key(
     "metrics.lag.interval.ms",
-    ConfigType.INT,
     10_000,
     "How often a coordinator measures the lag of its groups.",
     at_least(100),
 )
 
-METRICS_CLIENTS_MAX = ConfigKey(
+METRICS_CLIENTS_MAX = int_key(
     "metrics.clients.max",
-    ConfigType.INT,
     100,
     "For how many clients this node shows the metrics they push (KIP-714). `ottla configs alter "
     "--client-metrics NAME` sets which clients push what.",
     at_least(0),
 )
-TELEMETRY_MAX_BYTES = ConfigKey(
+TELEMETRY_MAX_BYTES = int_key(
     "telemetry.max.bytes",
-    ConfigType.INT,
     1_048_576,
     "Maximum bytes of a client's metrics push.",
     at_least(1),
 )
 
-OTLP_ENDPOINT = ConfigKey(
+OTLP_ENDPOINT = string_key(
     "otlp.endpoint",
-    ConfigType.STRING,
     "",
     "The URL of an OpenTelemetry collector that the node pushes its metrics to: protobuf over "
     "HTTP, to /v1/metrics below it. OTEL_EXPORTER_OTLP_ENDPOINT sets it as well. Needs "
     "ottla[otel].",
     lambda url: None if not url or url.startswith(("http://", "https://")) else "must be a URL",
 )
-OTLP_HEADERS = ConfigKey(
+OTLP_HEADERS = password_key(
     "otlp.headers",
-    ConfigType.PASSWORD,
     "",
     "Headers for otlp.endpoint, KEY=VALUE,KEY=VALUE. OTEL_EXPORTER_OTLP_HEADERS sets them as well.",
-    lambda text: None if all("=" in one for one in text.split(",") if one) else "not KEY=VALUE",
+    lambda text: None if all("=" in pair for pair in text.split(",") if pair) else "not KEY=VALUE",
 )
-OTLP_INTERVAL_MS = ConfigKey(
+OTLP_INTERVAL_MS = int_key(
     "otlp.interval.ms",
-    ConfigType.INT,
     60_000,
     "How often metrics are pushed to otlp.endpoint. OTEL_METRIC_EXPORT_INTERVAL sets it as well.",
     at_least(100),
 )
 
-PROBE_INTERVAL_MS = ConfigKey(
+PROBE_INTERVAL_MS = int_key(
     "probe.interval.ms",
-    ConfigType.INT,
     0,
     "How often the active controller sends a record through every broker and back, and reports "
     "latency and losses as metrics; 0 for never. Needs metrics.port. The records are in the "
@@ -273,12 +257,12 @@ GROUP_SCHEMA = ConfigSchema(GROUP_KEYS)
 
 
 def has_metrics(values: ConfigValues) -> bool:
-    """Whether anybody reads what is counted."""
+    """Whether anything reads the metrics."""
     return values[METRICS_PORT] >= 0 or bool(values[OTLP_ENDPOINT])
 
 
 def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict[str, object]:
-    """Every key that was set, checked. Read it as `ConfigValues(load_config(...))`."""
+    """Every key that was set, validated. Read it as `ConfigValues(load_config(...))`."""
     values: dict[str, object] = {}
     if settings.config_file is not None:
         content = read_config_file(settings.config_file, _FILE_KEYS, _is_secret)
@@ -297,7 +281,7 @@ def load_config(settings: ServeSettings, environment: Mapping[str, str]) -> dict
 
 
 def log_without_effect(values: Mapping[str, object]) -> None:
-    """One line that names the keys which Kafka obeys and Ottla does not."""
+    """Log the keys that Kafka supports and Ottla ignores, in one line."""
     names = sorted(name for name in values if not BROKER_SCHEMA[name].has_effect)
     if names:
         logger.warning("these Apache Kafka keys have no effect here: %s", ", ".join(names))
@@ -333,7 +317,7 @@ def _read_environment(environment: Mapping[str, str]) -> dict[str, object]:
         elif variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(
             ENVIRONMENT_RESERVED
         ):
-            import difflib  # For whoever mistypes a name.
+            import difflib  # For mistyped names.
 
             nearest = difflib.get_close_matches(variable, names, n=1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""

@@ -1,7 +1,7 @@
 """The group coordinators of this node: their machines over `__consumer_offsets`.
 
-The machine is imported when the first of those partitions is taken up, for a broker without groups
-starts faster without it.
+The machine is imported when this node begins to lead the first of those partitions, because a
+broker without groups starts faster without it.
 """
 
 import asyncio
@@ -57,13 +57,14 @@ def group_coordinators(
         create_machine,
         create_codec,
         process,
+        write_timeout_ms=config.offsets_commit_timeout_ms,
     )
 
 
 def remove_offsets_of_topics(
     coordinators: "Coordinators[GroupMachine]", names: Collection[str]
 ) -> None:
-    """Best effort: an offset knows the id of its topic, so none is taken for another topic's."""
+    """Best effort: an offset has the id of its topic, so none is mistaken for another topic's."""
     for runtime in coordinators.all():
         removal = runtime.submit(lambda machine, now_ms: machine.remove_topics(names, now_ms))
         removal.add_done_callback(_log_failure)

@@ -1,4 +1,4 @@
-"""What a configuration file of Apache Kafka means where Ottla says it in another way."""
+"""Translates Kafka configuration files where Ottla expresses something differently."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_
 from ottla.node.beginning import is_loopback
 from ottla.node.joining import addresses_problem
 from ottla.protocol.addresses import Address, parse_address
-from ottla.protocol.config import ConfigKey, ConfigType, ConfigValues
+from ottla.protocol.config import ConfigKey, ConfigValues, int_key, list_key
 from ottla.storage.broker_config import LOG_DIRS
 
 logger = logging.getLogger(__name__)
@@ -26,15 +26,12 @@ def _voters_problem(voters: Sequence[str]) -> str | None:
     return addresses_problem([voter.partition("@")[2] for voter in voters])
 
 
-LOG_DIR: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "log.dir", ConfigType.LIST, (), "An alias of log.dirs, which takes precedence."
+LOG_DIR: ConfigKey[tuple[str, ...]] = list_key(
+    "log.dir", (), "An alias of log.dirs, which takes precedence."
 )
-BROKER_ID = ConfigKey(
-    "broker.id", ConfigType.INT, -1, "An alias of node.id, which takes precedence."
-)
-QUORUM_VOTERS: ConfigKey[tuple[str, ...]] = ConfigKey(
+BROKER_ID = int_key("broker.id", -1, "An alias of node.id, which takes precedence.")
+QUORUM_VOTERS: ConfigKey[tuple[str, ...]] = list_key(
     "controller.quorum.voters",
-    ConfigType.LIST,
     (),
     "Nodes of the cluster, as ID@HOST:PORT. Used as the nodes to join if "
     "controller.quorum.bootstrap.servers is empty; the cluster's metadata says who votes.",
@@ -45,7 +42,7 @@ KAFKA_FILE_KEYS: Final = (LOG_DIR, BROKER_ID, QUORUM_VOTERS)
 
 
 def as_kafka_means(given: Mapping[str, object], *, joins: bool, is_open: bool) -> dict[str, object]:
-    """`joins`: somebody said at the start whom to join; `is_open`: locks are not wanted."""
+    """`joins`: nodes to join were given at the start; `is_open`: security is not wanted."""
     values = dict(given)
     if LOG_DIR.name in values:
         values.setdefault(LOG_DIRS.name, values[LOG_DIR.name])
@@ -63,7 +60,7 @@ def as_kafka_means(given: Mapping[str, object], *, joins: bool, is_open: bool) -
 
 
 def _narrow(values: dict[str, object]) -> None:
-    """A listener on all interfaces whose clients are all sent to loopback listens there only."""
+    """A listener on all interfaces that advertises only loopback addresses listens only there."""
     listeners, advertised = _endpoints(values)
     if not advertised or not is_loopback(advertised):
         return
@@ -92,7 +89,7 @@ def _endpoints(
 
 
 def _without_own(addresses: Sequence[str], values: Mapping[str, object]) -> tuple[str, ...]:
-    """Kafka's single node has itself to begin with; here that is nobody to join."""
+    """Kafka's single node bootstraps from itself; here it has no one to join."""
     listeners, advertised = _endpoints(values)
     own = [*listeners, *advertised]
     return tuple(text for text in addresses if not _is_own(parse_address(text), own))

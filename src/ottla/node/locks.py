@@ -1,4 +1,4 @@
-"""What a node locks its listeners with, kept fresh: certificates, and the users of the metadata."""
+"""The listener security of a node, kept up to date: certificates, and the metadata's users."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ class Locks:
         token_secret: str = "",
         now_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`token_secret` is what delegation tokens are made with; empty if there are none."""
+        """`token_secret` is the secret of delegation tokens; empty if there are none."""
         self._config = config
         self._users_file = users_file
         self.initial_users: Users = {}
@@ -79,7 +79,7 @@ class Locks:
 
     @property
     def token_keys(self) -> list[TokenKeys]:
-        """Those that have to be watched."""
+        """The keys that must be watched."""
         return [keys for keys in self._token_keys.values() if keys.are_fetched]
 
     @property
@@ -88,23 +88,23 @@ class Locks:
 
     @property
     def protocols(self) -> dict[str, int]:
-        """By listener, as a broker registers them."""
-        return {name: int(one.protocol) for name, one in self._config.listeners.items()}
+        """By listener, as registered by a broker."""
+        return {name: int(listener.protocol) for name, listener in self._config.listeners.items()}
 
     @property
     def peer_tls(self) -> Callable[[], ssl.SSLContext] | None:
-        """What connections to other nodes are made with."""
+        """The context for connections to other nodes."""
         contexts = self._contexts.get(self.inter_broker_listener)
         return None if contexts is None else lambda: contexts.client
 
     def certificates_end(self) -> dict[str, float]:
-        """In seconds since 1970, by listener, as far as it is known. For a thread."""
+        """In seconds since 1970, by listener, as far as known. Call in a thread."""
         ends = {name: contexts.expires_s() for name, contexts in self._contexts.items()}
         return {name: end for name, end in ends.items() if end is not None}
 
     @property
     def peer_login(self) -> PeerLogin | None:
-        """Who this node is to other nodes, where it has to say so."""
+        """This node's login at other nodes, if it must log in."""
         return self._config.node_login
 
     @property
@@ -112,18 +112,18 @@ class Locks:
         return bool(self._contexts or self._users_file)
 
     def open(self) -> None:
-        """The image is there, and with it the users."""
+        """The image, and with it the users, is loaded."""
         self._is_open = True
 
     def _credentials_of(self, listener: str) -> Credentials | None:
-        """Before the image is there, nodes log in with the users of the file: without them there is
-        no quorum, and without a quorum no image."""
+        """Before the image is loaded, nodes log in with the users from the file: without them there
+        is no quorum, and without a quorum no image."""
         if self._is_open:
             return self._credentials
         return self._first_credentials if listener == self.inter_broker_listener else None
 
     def load(self) -> None:
-        """For a thread. Raises TlsError and UsersFileError."""
+        """Call in a thread. Raises TlsError and UsersFileError."""
         if self._users_file:
             self.initial_users = read_users(self._users_file)
             first = MetadataImage(scram_credentials=dict(self.initial_users))
@@ -132,7 +132,7 @@ class Locks:
             contexts.load()
 
     def configure(self, values: ConfigValues) -> None:
-        """Keys and certificates as they are set now; `watch_files` takes them up."""
+        """Use new keys and certificates; `watch_files` loads them."""
         for name, contexts in self._contexts.items():
             try:
                 contexts.configure(tls_config(values, name))
@@ -140,14 +140,14 @@ class Locks:
                 _report_unusable(name, error)
 
     async def watch_files(self, executor: Executor) -> None:
-        """Takes up certificates that have changed, for as long as it runs."""
+        """Loads certificates that have changed, for as long as it runs."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(RELOAD_INTERVAL_S)
             await loop.run_in_executor(executor, self.reload)
 
     def reload(self) -> None:
-        """For a thread. What cannot be read is reported, and what was there before stays."""
+        """Call in a thread. Unreadable files are reported, and the previous ones stay in use."""
         for name, contexts in self._contexts.items():
             if not contexts.is_outdated():
                 continue

@@ -1,11 +1,11 @@
 """One node: builds everything, starts it in order, stops it in reverse.
 
-Start: the log directories are locked and loaded, sockets are bound, the node takes its part in the
-metadata quorum, registers as a broker and waits for an image that has the registration. Then it
-takes up the partitions that the image gives it, the controller unfences it, and clients are served.
+Start: the log directories are locked and loaded, sockets are bound, the node joins the metadata
+quorum, registers as a broker and waits for an image with the registration. Then it sets up its
+partitions according to the image, the controller unfences it, and clients are served.
 
-Other nodes of the quorum are served from the moment that this one takes part, since without it
-there may be nobody to register with. A single voter waits for nobody, and nobody waits for it.
+Other nodes of the quorum are served as soon as this one takes part, because without it there may be
+no one to register with. A single voter waits for no one, and no one waits for it.
 """
 
 import asyncio
@@ -80,10 +80,10 @@ def _refuse_early(session: Session, _: memoryview) -> None:
 
 
 class Node:
-    """`values` are the checked configuration values that were set; see `node.config`.
+    """`values` are the validated configuration values that were set; see `node.config`.
 
-    With `new_cluster` it may begin a cluster, wherever it listens; without `listens_first` at once,
-    because nobody can know its address. It belongs to the event loop in which it is made.
+    With `new_cluster` it may begin a cluster, wherever it listens; without `listens_first`, at
+    once, because no one can know its address. It belongs to the event loop in which it is created.
     """
 
     def __init__(
@@ -122,24 +122,24 @@ class Node:
         self._server: Server | None = None
         self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
-        self.broker: Broker | None = None  # What handlers work with, to look at; None before it is.
+        self.broker: Broker | None = None  # What handlers use, to inspect; None before it exists.
         self._readiness = Readiness(self._node_id, self._feed.image, self._loop)
         self._metrics: MetricsServer | None = None
-        self._claims: set[Claim] = set()  # Those that were told of.
+        self._claims: set[Claim] = set()  # Those already reported.
 
     @property
     def directories(self) -> list[str]:
-        """Where its data is."""
+        """Its data directories."""
         return self._parts.directories
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where it listens, with the ports that were bound."""
+        """Where it listens, with the bound ports."""
         return self._bound.endpoints
 
     @property
     def server(self) -> Server | None:
-        """To look at, and to stand between it and the handlers; None before it is bound."""
+        """For inspection, and to intercept it; None before it is bound."""
         return self._server
 
     @property
@@ -149,27 +149,27 @@ class Node:
 
     @property
     def replicas(self) -> ReplicaManager:
-        """To look at."""
+        """For inspection."""
         return self._replicas
 
     @property
     def image(self) -> MetadataImage:
-        """To look at."""
+        """For inspection."""
         return self._feed.image
 
     @property
     def quorum(self) -> MetadataQuorum | None:
-        """To look at; None before it is opened."""
+        """For inspection; None before it is opened."""
         return self._quorum
 
     @property
     def readiness(self) -> Readiness:
-        """To ask, from any thread."""
+        """Callable from any thread."""
         return self._readiness
 
     @property
     def metrics_port(self) -> int | None:
-        """Where /metrics is served; None where it is not."""
+        """The port of /metrics; None if it is not served."""
         return None if self._metrics is None else self._metrics.port
 
     @property
@@ -218,7 +218,7 @@ class Node:
             raise
 
     async def _begin_cluster(self) -> None:
-        """Nothing is written when this raises CannotJoin."""
+        """Nothing is written if this raises CannotJoin."""
         directory, listeners = self.directories[0], self._parts.network.listeners
         if not (self._new_cluster or is_loopback(listeners)):
             raise CannotJoin(
@@ -332,7 +332,7 @@ class Node:
         )
 
     def _open_locks(self) -> None:
-        """The image has users and rights from here on."""
+        """From here on the image has users and permissions."""
         locks, authorizer = self._parts.locks, self._parts.authorizer
         locks.open()
         if authorizer is not None:
@@ -343,11 +343,11 @@ class Node:
             self._supervisor.start("certificates", locks.watch_files(self._executor))
 
     async def stop(self, *, silently: bool = False) -> None:
-        """What was acknowledged is on the disk when this returns.
+        """Everything acknowledged is on disk when this returns.
 
-        Other brokers lead what this one led, if there are any. Sessions end before the tasks that
-        would serve their requests. With `silently` nobody hears more of it than of a process that
-        was killed.
+        Other brokers take over leadership, if there are any. Sessions end before the tasks that
+        would serve their requests. With `silently` others notice no more than if the process was
+        killed.
         """
         budget_s = self._values[CONTROLLED_SHUTDOWN_TIMEOUT_MS] / 1000
         stopping = Stopping(budget_s, self._loop.time)
@@ -408,7 +408,7 @@ class Node:
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
-        """With flush.policy=ack a crash costs nothing that this broker said it had."""
+        """With flush.policy=ack a crash loses nothing that this broker claimed to have."""
         self._logs.log_dirs.broker_epoch = epoch
         if self._values[FLUSH_POLICY] == FlushPolicy.ACK.value:
             self._executor.submit(self._logs.log_dirs.write_broker_epoch)
@@ -434,27 +434,27 @@ class Node:
         )
 
     def _advertised(self) -> tuple[Endpoint, ...]:
-        """Where other nodes reach this one comes first."""
+        """The listener for other nodes comes first."""
         endpoints = advertised_endpoints(
             self.endpoints,
             self._parts.network.advertised_listeners,
             self._environment.host_name,
         )
         of_nodes = self._parts.locks.inter_broker_listener
-        return tuple(sorted(endpoints, key=lambda one: one.listener_name != of_nodes))
+        return tuple(sorted(endpoints, key=lambda endpoint: endpoint.listener_name != of_nodes))
 
     def _address_of(self, broker_id: int) -> Address | None:
-        """Where other brokers are reached."""
+        """The address for requests to another broker."""
         listener_name = self._advertised()[0].listener_name
         return broker_address(self._feed.image, broker_id, listener_name)
 
     def _on_failure(self, error: BaseException) -> None:
-        """We are wrong somewhere: stop rather than go on with wrong state."""
+        """A bug: stop rather than continue with wrong state."""
         logger.critical("the node stops: %s", error)
         self.failed.set()
 
     def _on_claim(self, claim: Claim) -> None:
-        """Nothing more is acknowledged by a node that another cluster takes for its own."""
+        """A node that another cluster claims acknowledges nothing more."""
         quorum, text = self._quorum, self._claim_text(claim)
         if self.failed.is_set() or quorum is None:
             return
@@ -496,4 +496,4 @@ class Node:
         ]
         has_metadata = error.directory == self.directories[0]
         if (self._logs.log_dirs.is_offline or has_metadata) and others:
-            self._on_failure(error)  # They can do what this node cannot do any more.
+            self._on_failure(error)  # They can do what this node no longer can.

@@ -1,9 +1,9 @@
-"""The probe that a node has built in: a record through every broker and back, once in an interval.
+"""The built-in probe of a node: a record through every broker and back, once per interval.
 
-The node whose controller is at work sends them, so that there is one probe in a cluster, whichever
-nodes are alive. Each broker has a topic of its own, as for `ottla probe`, with one partition that
-it should lead. A record is lost when it was not written or not read back in time, or when another
-broker leads the partition.
+The node with the active controller sends them, so that a cluster has one probe, whichever nodes are
+alive. Each broker has its own topic, as for `ottla probe`, with one partition that it should lead.
+A record is lost if it was not written or not read back in time, or if another broker leads the
+partition.
 """
 
 import asyncio
@@ -43,29 +43,29 @@ _FETCH_WAIT_MS: Final = 1_000
 _READABLE_WAIT_S: Final = 0.01
 _THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
-Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker's id and a request.
+Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker id and a request.
 
 
 class ProbeCounters(Durations):
-    """Of the records that went through one broker."""
+    """Of the records sent through one broker."""
 
     __slots__ = ("last_ns", "lost")
 
     def __init__(self) -> None:
         super().__init__()
         self.lost = 0
-        self.last_ns = 0  # How long the last one took that came back.
+        self.last_ns = 0  # The duration of the last returned one.
 
 
 @dataclass(slots=True, kw_only=True)
 class Probe:
     image: MetadataImage
-    is_active: Callable[[], bool]  # Whether this node is to send them now.
+    is_active: Callable[[], bool]  # Whether this node should send them now.
     create_topics: Callable[[CreateTopicsRequest], Awaitable[Any]]
     ask: Ask
     clock: Clock
     interval_s: float
-    counters: dict[int, ProbeCounters]  # By broker; empty where the probe is not at work.
+    counters: dict[int, ProbeCounters]  # By broker; empty where the probe is inactive.
 
     async def watch(self) -> None:
         while True:
@@ -119,7 +119,9 @@ class Probe:
     async def _create_missing(self, brokers: list[int]) -> None:
         missing = [each for each in brokers if f"{PREFIX}{each}" not in self.image.topics]
         active = {broker.broker_id for broker in self.image.active_brokers()}
-        topics = tuple(_topic(each, [one for one in brokers if one in active]) for each in missing)
+        topics = tuple(
+            _topic(each, [broker for broker in brokers if broker in active]) for each in missing
+        )
         if topics and active >= set(missing):
             try:
                 await self.create_topics(
@@ -128,7 +130,7 @@ class Probe:
                     )
                 )
             except ApiError:
-                return  # The next round tries again.
+                return  # The next round retries.
 
 
 def _topic(broker: int, brokers: list[int]) -> CreatableTopic:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ottla.storage.errors import StorageError
 
-# What is wrong with a path until somebody changes something.
+# Path errors that last until someone changes something.
 _LASTING: Final = frozenset(
     {
         errno.EACCES,
@@ -27,16 +27,16 @@ class StartError(Exception):
 
 
 class UnusableDirectory(StartError):
-    """Data cannot be kept in the given directory, and trying again does not change that."""
+    """Data cannot be stored in the given directory, and retrying will not help."""
 
 
 def start_error(error: Exception, directories: Iterable[str]) -> StartError:
-    """`directories` are those of the node."""
+    """`directories` are the node's."""
     cause = error.cause if isinstance(error, StorageError) else error
     if not isinstance(cause, OSError) or cause.filename is None:
         return StartError(str(error))
     path = str(cause.filename)
-    directory = next((one for one in directories if path.startswith(one)), path)
+    directory = next((known for known in directories if path.startswith(known)), path)
     reason = (cause.strerror or str(cause)).lower()
     text = f"cannot keep data in {directory}: {reason}; choose another directory with --data"
     return UnusableDirectory(text) if cause.errno in _LASTING else StartError(text)

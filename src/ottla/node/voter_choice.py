@@ -1,8 +1,8 @@
-"""Which nodes vote in the metadata quorum: the voters are spread over as many racks as there are.
+"""Chooses the voters of the metadata quorum: spread over as many racks as possible.
 
-Shards of one machine are in one rack. The first machine of a cluster has all the voters; a node of
-a rack that has two fewer joins them, and then the crowded rack gives one up. In the same way
-another replaces a voter that is being drained, before that one is stopped.
+Shards of one machine are in one rack. The first machine of a cluster has all the voters; a node in
+a rack with two fewer joins them, and then the crowded rack gives one up. Likewise another node
+replaces a voter that is being drained, before that one is stopped.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
 
     @property
     def key(self) -> str | int:
-        """A node without a rack is a rack of its own."""
+        """A node without a rack counts as its own rack."""
         return self.rack or self.node_id
 
 
@@ -27,7 +27,7 @@ def should_vote(
     candidates: Collection[Candidate],
     quorum_size: int,
 ) -> bool:
-    """Whether a node that does not vote should; `candidates` are all that could."""
+    """Whether a non-voter should vote; `candidates` are all that could."""
     if len(voters) != quorum_size:
         return len(voters) < quorum_size
     ids = {voter.node_id for voter in voters}
@@ -43,14 +43,14 @@ def should_vote(
 def surplus_voter(
     voters: Sequence[Candidate], leader_id: int, quorum_size: int
 ) -> Candidate | None:
-    """One that is too many: it is drained, or it shares its rack with others and does not lead."""
+    """A surplus voter: it is drained, or it shares its rack with others and does not lead."""
     if len(voters) <= quorum_size:
         return None
-    drained = [one for one in voters if one.drained]
+    drained = [voter for voter in voters if voter.drained]
     if drained:
-        return next((one for one in drained if one.node_id != leader_id), drained[0])
+        return next((voter for voter in drained if voter.node_id != leader_id), drained[0])
     counts = Counter(voter.key for voter in voters)
     key, count = max(counts.items(), key=lambda item: item[1])
     if count < 2:
         return None
-    return max(one for one in voters if one.key == key and one.node_id != leader_id)
+    return max(voter for voter in voters if voter.key == key and voter.node_id != leader_id)

@@ -1,4 +1,4 @@
-"""Who comes in, who is held up, and how long the certificates last."""
+"""Logins, throttled clients, and the expiry of certificates."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -51,6 +51,6 @@ def collect(sources: LockSources) -> Iterator[str]:
     yield from _HANDSHAKES.by(kinds)
     yield from _LOGINS.by(sorted(network.logins.items()))
     yield from _CERTIFICATES.by(sorted(sources.locks.certificates_end().items()))
-    yield from _THROTTLES.by((key, one.count) for key, one in throttles.items())
-    yield from _THROTTLED.by((key, one.total_ms / 1000) for key, one in throttles.items())
+    yield from _THROTTLES.by((key, throttle.count) for key, throttle in throttles.items())
+    yield from _THROTTLED.by((key, throttle.total_ms / 1000) for key, throttle in throttles.items())
     yield from _ACCEPT_PAUSES.line(network.accept_pauses)

@@ -1,6 +1,6 @@
-"""`/metrics`, `/livez` and `/readyz` of a node, on a port of its own, in threads beside the loop.
+"""`/metrics`, `/livez` and `/readyz` of a node, on a separate port, in threads beside the loop.
 
-The port is open from the beginning of a start, so that a node which waits for others can say so.
+The port is open from the beginning of a start, so that a node which waits for others can report it.
 """
 
 import logging
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")
-_TIMEOUT_S: Final = 10.0  # Of a scraper that does not go on.
+_TIMEOUT_S: Final = 10.0  # For a scraper that stalls.
 
 
 def process_page() -> Callable[[], bytes]:
@@ -64,14 +64,14 @@ def _require_otlp() -> None:
 
 
 def _headers(text: str) -> dict[str, str]:
-    pairs = (one.partition("=") for one in text.split(",") if one)
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
     return {unquote(key.strip()): unquote(value.strip()) for key, _, value in pairs}
 
 
 class _Answer(NamedTuple):
     status: HTTPStatus
     body: bytes
-    is_packed: bool = False  # As gzip does.
+    is_packed: bool = False  # With gzip.
 
 
 class MetricsServer:
@@ -88,7 +88,7 @@ class MetricsServer:
         self._exporter: OtlpExporter | None = None
 
     def open(self, values: ConfigValues) -> None:
-        """OSError without a port, ValueError without a library that is needed."""
+        """OSError without a port, ValueError without a required library."""
         if values[OTLP_ENDPOINT]:
             _require_otlp()
         host, port = values[METRICS_HOST], values[METRICS_PORT]
@@ -106,7 +106,7 @@ class MetricsServer:
         logger.info("metrics are at http://%s:%d/metrics", host, self.port)
 
     def serve(self, page: Page, values: ConfigValues, resource: Mapping[str, str]) -> None:
-        """And push it, where that is wanted; `resource` tells a collector which node it is."""
+        """Also push it, if configured; `resource` identifies the node to a collector."""
         self.page = page
         if values[OTLP_ENDPOINT]:
             from ottla.node.metrics.otlp import OtlpExporter
@@ -166,7 +166,7 @@ def _make_server(
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            pass  # A line for each scrape tells nobody anything.
+            pass  # A line for each scrape is of no use.
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
