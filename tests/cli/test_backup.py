@@ -10,6 +10,8 @@ from kio.schema.delete_records.v2.request import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
 from tests.cli.conftest import Ottla
 from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
@@ -86,8 +88,8 @@ def write_orders(cluster: Cluster, sequence: int = 0) -> None:
         name = f"writer-{sequence}-{number}"
         writer = init_transactions(cluster, name, 60_000).producer
         add_partitions(cluster, name, writer, ORDERS)
-        sent = batch(b"in", b"it", producer=Producer(*writer), transactional=True)
-        produce(cluster, dict.fromkeys(ORDERS, sent), transactional_id=name)
+        records = batch(b"in", b"it", producer=Producer(*writer), transactional=True)
+        produce(cluster, dict.fromkeys(ORDERS, records), transactional_id=name)
         end_transaction(cluster, name, writer, commit=committed)
 
 
@@ -109,8 +111,10 @@ def _fill_table(cluster: Cluster) -> None:
 
 
 def delete_all(cluster: Cluster, topic_partition: TopicPartition) -> None:
-    partition = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=-1)
-    topic = DeleteRecordsTopic(name=topic_partition.topic, partitions=(partition,))
+    partition = DeleteRecordsPartition(
+        partition_index=i32(topic_partition.partition), offset=i64(-1)
+    )
+    topic = DeleteRecordsTopic(name=TopicName(topic_partition.topic), partitions=(partition,))
     request = DeleteRecordsRequest(topics=(topic,), timeout=milliseconds(60_000))
     ((answer,),) = (
         each.partitions for each in cluster.leader(topic_partition).call(request).topics

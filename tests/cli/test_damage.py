@@ -13,7 +13,7 @@ pytestmark = pytest.mark.process
 
 TOPIC = "orders"
 EAGER = (
-    *("--set", "log.segment.bytes=200"),
+    *("--set", "internal.log.segment.bytes=200"),
     *("--set", "log.scrub.interval.ms=0"),
     *("--set", "log.scrub.bytes.per.second=100000000"),
 )

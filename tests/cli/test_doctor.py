@@ -19,7 +19,7 @@ from ottla.cli.cluster_reader import ClusterNode, NodeSettings, Quorum, Voter
 from ottla.cli.connection import Connection
 from ottla.cli.damaged_replicas import DamagedReplica
 from ottla.cli.doctor.cluster_checks import check_cluster
-from ottla.cli.doctor.cluster_state import ClusterState, Directory
+from ottla.cli.doctor.cluster_state import Directory, ExaminedCluster
 from ottla.cli.doctor.config_checks import check_config, check_expiry
 from ottla.cli.doctor.data_checks import check_data, check_space
 from ottla.cli.doctor.doctor import doctor
@@ -47,7 +47,7 @@ def partition(
     )
 
 
-HEALTHY = ClusterState(
+HEALTHY = ExaminedCluster(
     nodes=[ClusterNode(node, "localhost", 9091 + node, None, False) for node in (1, 2, 3)],
     settings={node: NodeSettings("1.0") for node in (1, 2, 3)},
     unreachable={},
@@ -190,7 +190,7 @@ def test_the_topics_of_the_probe_have_one_replica_each() -> None:
     ],
 )
 def test_a_problem_is_named_with_what_repairs_it(
-    state: ClusterState, severity: str, problem: str, repair: str
+    state: ExaminedCluster, severity: str, problem: str, repair: str
 ) -> None:
     findings = list(check_cluster(state))
     assert [

@@ -12,7 +12,7 @@ from ottla.cli.output import format_cell, print_rows
 
 
 def test_plain_columns_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [{"topic": "orders", "isr": [1, 2]}, {"topic": "a", "isr": []}]
+    rows: list[dict[str, object]] = [{"topic": "orders", "isr": [1, 2]}, {"topic": "a", "isr": []}]
     print_rows(("topic", "isr"), rows)
     assert capsys.readouterr().out == "TOPIC   ISR\norders  1,2\na\n"
 
@@ -47,7 +47,8 @@ def test_a_terminal_gets_a_drawn_table() -> None:
 
 
 def test_nothing_is_cut_at_80_columns() -> None:
-    row = dict.fromkeys(NODE_COLUMNS, "active") | {"address": "localhost:9092"}
+    row: dict[str, object] = dict.fromkeys(NODE_COLUMNS, "active")
+    row["address"] = "localhost:9092"
     drawn = draw((*NODE_COLUMNS, "damaged"), row)
     assert "…" not in drawn
     titles = " ".join(NODE_COLUMNS).replace("_", " ").upper().split()

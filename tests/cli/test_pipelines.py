@@ -5,10 +5,12 @@ import pytest
 from tests.cli.conftest import Ottla
 
 from ottla.cli.pipelines.options import PipelineOptions
+from ottla.cli.pipelines.preview import print_preview
 from ottla.cli.pipelines.run import print_end
 
 pytest.importorskip("pyspark")
 
+from pyspark_ottla.pipeline.preview import Preview
 from pyspark_ottla.pipeline.progress import Progress
 
 
@@ -140,3 +142,15 @@ def test_a_drawing_and_a_status(ottla: Ottla, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     (sink,) = ottla("pipeline", "status", file, "--json").json["sinks"]
     assert (sink["sink"], sink["process"], sink["batch"]) == ("out", None, None)
+
+
+def test_a_preview_names_columns_as_steps_must(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"customer": "anna", "_key": None}
+    print_preview(Preview("orders", "source", list(row), [row], 1, {"bad value": 2}))
+    assert capsys.readouterr().out.splitlines() == [
+        "source orders: 1 row",
+        "customer  _key",
+        "anna      -",
+        "refused for bad value: 2 rows",
+        "",
+    ]

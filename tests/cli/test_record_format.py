@@ -8,7 +8,9 @@ from ottla.cli.record_format import JsonFormat, TemplateFormat
 
 
 def message(
-    key: bytes | None = b"k", value: bytes | None = b"v", headers: object = None
+    key: bytes | None = b"k",
+    value: bytes | None = b"v",
+    headers: list[tuple[str, str | bytes | None]] | None = None,
 ) -> "Message[bytes, bytes]":
     return Message(
         topic="orders",

@@ -180,7 +180,9 @@ def test_any_cluster_is_rebalanced(
 def test_a_rebalance_moves_nothing_that_waits_for_a_node_that_is_down() -> None:
     """It would wait for the replica there, which does not catch up."""
     nodes = [Node(1), Node(2), Node(3, active=False, down=True)]
-    assignments = {TopicPartition("a", index): (1, 3) for index in range(4)}
+    assignments: dict[TopicPartition, tuple[int, ...]] = {
+        TopicPartition("a", index): (1, 3) for index in range(4)
+    }
     assert plan_rebalance(assignments, nodes) == []
     assert waiting_for_nodes(assignments, nodes) == {
         topic_partition: {3} for topic_partition in assignments

@@ -12,7 +12,12 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
     from ottla.node import node_process
 
     settings: list[ServeSettings] = []
-    monkeypatch.setattr(node_process, "serve", lambda given, *_, **__: settings.append(given) or 0)
+
+    def serve(given: ServeSettings, *_: object, **__: object) -> int:
+        settings.append(given)
+        return 0
+
+    monkeypatch.setattr(node_process, "serve", serve)
     return settings
 
 

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from tests.broker_process import BrokerProcess
@@ -41,7 +41,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Locked]:
 
 
 def test_a_token_is_created_listed_renewed_and_expired(ottla: Ottla, locked: Locked) -> None:
-    def run(*words: str) -> tuple[str, object]:
+    def run(*words: str) -> tuple[str, Any]:
         done = ottla("tokens", *words, "--command-config", locked.login, bootstrap=locked.bootstrap)
         assert done.exit_code == 0, done.errors
         return done.output, done.json if "--json" in words else None

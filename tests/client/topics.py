@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from typing import Any
 
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
@@ -9,6 +10,8 @@ from kio.schema.create_topics.v7.request import (
     CreateTopicsRequest,
 )
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.types import TopicName
+from kio.static.primitive import i16, i32
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.offsets import LATEST, list_offsets
@@ -19,13 +22,13 @@ _TIMEOUT = milliseconds(120_000)
 _numbers = itertools.count()
 
 
-def create_topic(cluster: Cluster, partitions: int = 1, name: str = "", **config: str) -> str:
+def create_topic(cluster: Cluster, partitions: int = 1, name: str = "", **config: Any) -> str:
     """Its name; each partition has a leader."""
     name = name or f"wire-{os.getpid()}-{next(_numbers)}"
     topic = CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=1,
+        name=TopicName(name),
+        num_partitions=i32(partitions),
+        replication_factor=i16(1),
         assignments=(),
         configs=tuple(CreatableTopicConfig(name=key, value=config[key]) for key in config),
     )
@@ -37,7 +40,7 @@ def create_topic(cluster: Cluster, partitions: int = 1, name: str = "", **config
 
 
 def delete_topic(cluster: Cluster, name: str) -> None:
-    state = DeleteTopicState(name=name, topic_id=None)
+    state = DeleteTopicState(name=TopicName(name), topic_id=None)
     (deleted,) = (
         cluster.any_broker().call(DeleteTopicsRequest(topics=(state,), timeout=_TIMEOUT)).responses
     )

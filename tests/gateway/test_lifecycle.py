@@ -20,7 +20,7 @@ def doomed(bootstrap: str, tmp_path: Path) -> Iterator[GatewayProcess]:
 
 def publish_until_it_ends(gateway: GatewayProcess, topic: str, name: int) -> list[str]:
     """What was acknowledged."""
-    acknowledged = []
+    acknowledged: list[str] = []
     with httpx.Client(base_url=gateway.url, timeout=PATIENT) as client:
         for number in range(100_000):
             value = f"{name}-{number}"

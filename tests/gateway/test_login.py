@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, UserScramCredentialUpsertion
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
 from confluent_kafka.admin import ScramMechanism as Mechanism
 from starlette.requests import Request
 from tests.broker_process import BrokerProcess
@@ -41,7 +46,7 @@ class Locked(NamedTuple):
 def set_passwords(bootstrap: str, passwords: dict[str, str]) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     info = ScramCredentialInfo(Mechanism.SCRAM_SHA_512, 4096)
-    changes = [
+    changes: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(user, info, password.encode())
         for user, password in passwords.items()
     ]
@@ -123,6 +128,7 @@ def basic(locked: Locked, login: Path) -> Iterator[GatewayProcess]:
 
 @pytest.fixture
 def https(basic: GatewayProcess) -> Iterator[httpx.Client]:
+    assert basic.tls is not None
     with httpx.Client(base_url=basic.url, timeout=PATIENT, verify=basic.tls) as client:
         yield client
     assert "Traceback" not in basic.log_text(), basic.log_text()

@@ -161,7 +161,8 @@ def test_results_pipelines_and_groups_work(broker: OttlaBroker, worker: Worker) 
         assert CurrentMessage.get_current_message() is not None
         return left + right
 
-    pipe = dramatiq.pipeline([add.message(1, 2), add.message(3)], broker=broker).run()
+    rest = add.message(3)  # type: ignore[call-arg]  # The pipeline hands over the other.
+    pipe = dramatiq.pipeline([add.message(1, 2), rest], broker=broker).run()
     assert pipe.get_result(block=True, timeout=PATIENCE_MS) == 6
     group = dramatiq.group([add.message(number, 1) for number in range(3)], broker=broker).run()
     assert sorted(group.get_results(block=True, timeout=PATIENCE_MS)) == [1, 2, 3]

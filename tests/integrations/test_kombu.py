@@ -97,7 +97,12 @@ def test_a_requeued_message_is_there_at_once(connection: Connection, name: str) 
     with connection.SimpleQueue(name) as queue:
         queue.put("lamp")
         got: list[Any] = []
-        wait_until(lambda: got.append(queue.channel.basic_get(name)) or got[-1], "the message")
+
+        def receive() -> bool:
+            got.append(queue.channel.basic_get(name))
+            return got[-1] is not None
+
+        wait_until(receive, "the message")
         for _ in range(3):
             got[-1].requeue()
             got.append(queue.channel.basic_get(name))

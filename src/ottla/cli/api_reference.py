@@ -11,48 +11,49 @@ from ottla.handlers.table import API_TABLE
 _HEAD = """\
 # Compatibility
 
-Ottla serves the Kafka protocol in the versions of Kafka 4. A broker tells its ranges to every
-client (ApiVersions); this page is made from the same table by `make docs`.
+Ottla serves the Kafka protocol as Apache Kafka 4.3 does, with two newer request versions from
+Kafka 4.4. This page lists the supported APIs and every known difference in behavior. Brokers report
+the same version ranges to clients in ApiVersions.
 
-## Served
+## Supported APIs
 
-| key | API | versions | in Kafka 4 |
+| key | API | versions | in Kafka 4.3 |
 | --- | --- | --- | --- |
 """
 
 _EXTENSIONS = """
-## More than Kafka has
+## Extensions to the protocol
 
-APIs with keys from 10000 on are Ottla's own; clients that do not know them pass over them. Where a
-message of Kafka's has more to say, that is in tagged fields with numbers from 10000 on, which
-clients skip: how long ShareFetch holds what it acquires, and how many records of a share group are
-held or wait (DescribeShareGroupOffsets). [Queues](internals/queues.md) tells of both.
+Ottla's own APIs have keys from 10000 up; clients that do not know them ignore them. Where Ottla
+adds data to one of Kafka's messages, it uses tagged fields numbered from 10000, which clients skip.
+They carry how long ShareFetch may hold the records it acquires, and how many records of a share
+group are held or delayed (DescribeShareGroupOffsets). See [Queues](internals/queues.md).
 """
 
 _FILES = """
 ## Files
 
-The files of a node are Kafka's. `DumpLogSegments` of Apache Kafka 4.3.1 reads segments and indexes
-while the node runs; the indexes of the segment that is written to are brought up to date every
-`log.flush.offset.checkpoint.interval.ms`, where Kafka's grow with each entry. Of a node that was
-stopped, Kafka reads everything: `DumpLogSegments` decodes segments, indexes, producer snapshots,
-committed offsets, transactions and the metadata log, and a broker of its own that is started on a
-copy serves the same records and committed offsets. Two things it needs to be given:
+A node's files use Kafka's formats. `DumpLogSegments` of Apache Kafka 4.3.1 can read segments and
+indexes of a running node. The indexes of the active segment are updated every
+`log.flush.offset.checkpoint.interval.ms`; Kafka updates them with every entry. Once the node is
+stopped, Kafka can read everything: `DumpLogSegments` decodes segments, indexes, producer snapshots,
+committed offsets, transactions and the metadata log, and a Kafka broker started on a copy of the
+data serves the same records and committed offsets. That broker needs two things that Ottla does not
+write:
 
-- The metadata log has no level of `metadata.version`, and Kafka's controller does not start without
-  one.
-- Kafka wants a listener for controllers alone; Ottla has one for everyone
-  (`controller.listener.names=PLAINTEXT`, and another listener for clients).
+- a `metadata.version` record in the metadata log; without one, Kafka's controller does not start
+- a separate controller listener (`controller.listener.names=PLAINTEXT`, and another listener for
+  clients); Ottla uses one listener for everything
 
-What Ottla adds, Kafka passes over: checksums in `meta.properties`, `quorum-state`,
-`partition.metadata` and the checkpoints, and records of type 1000 in `__consumer_offsets` (members
-that no coordinator has heard from), for which it logs a warning.
+Kafka ignores what Ottla adds: checksums in `meta.properties`, `quorum-state`, `partition.metadata`
+and the checkpoints, and records of type 1000 in `__consumer_offsets` (members that a coordinator
+has not heard from since it took over), for which it logs a warning.
 """
 
 _NOT_SERVED = """
-## Not served
+## Unsupported APIs
 
-Clients that need one of these are told that it is not there.
+ApiVersions does not list these, and requests for them close the connection:
 
 """
 

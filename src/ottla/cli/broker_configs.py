@@ -1,8 +1,9 @@
-"""Changes of configs in the protocol's own words, several resources at once."""
+"""Configs in the protocol's own words, of several resources at once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -12,13 +13,33 @@ from kio.static.primitive import i8
 
 from ottla.cli.broker_call import BrokerCall, check
 
-VERSION: Final = 1
+ALTER_VERSION: Final = 1
+DESCRIBE_VERSION: Final = 4
 TOPIC: Final = 2
 BROKER: Final = 4
 _SET: Final = i8(0)
 _DELETE: Final = i8(1)
 
 Resource = tuple[int, str]  # Type and name.
+
+
+def topic_configs(broker: BrokerCall, key: str, topics: Iterable[str]) -> dict[str, str | None]:
+    """The value of one key, by topic; without topics that have gone."""
+    resources = tuple(
+        DescribeConfigsResource(
+            resource_type=i8(TOPIC), resource_name=name, configuration_keys=(key,)
+        )
+        for name in sorted(topics)
+    )
+    request = DescribeConfigsRequest(
+        resources=resources, include_synonyms=False, include_documentation=False
+    )
+    return {
+        result.resource_name: config.value
+        for result in broker.call(request, DESCRIBE_VERSION).results
+        for config in result.configs
+        if config.name == key
+    }
 
 
 def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, str | None]]) -> None:
@@ -41,5 +62,5 @@ def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, st
         ),
         validate_only=False,
     )
-    for result in broker.call(request, VERSION).responses:
+    for result in broker.call(request, ALTER_VERSION).responses:
         check(result.error_code, result.resource_name, result.error_message)

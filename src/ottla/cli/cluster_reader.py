@@ -16,7 +16,7 @@ from kio.static.primitive import i8, i16, i32
 
 from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.broker_configs import BROKER
+from ottla.cli.broker_configs import BROKER, DESCRIBE_VERSION
 from ottla.cli.errors import CommandError
 from ottla.cli.replica_plan import Assignments, Node
 from ottla.protocol.errors import ErrorCode
@@ -27,7 +27,6 @@ API_VERSIONS_VERSION = 3
 DESCRIBE_CLUSTER_VERSION = 2
 DESCRIBE_QUORUM_VERSION = 2
 METADATA_VERSION = 12
-DESCRIBE_CONFIGS_VERSION = 4
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
 _QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
@@ -131,7 +130,7 @@ class ClusterReader:
         )
         try:
             with self._broker.beside(node.node_id, node.host, node.port) as broker:
-                (result,) = broker.call(request, DESCRIBE_CONFIGS_VERSION).results
+                (result,) = broker.call(request, DESCRIBE_VERSION).results
         except CommandError:
             return NodeSettings()
         values = {config.name: config.value for config in result.configs}
@@ -151,8 +150,8 @@ class ClusterReader:
 
     def assignments(self) -> Assignments:
         return {
-            topic_partition: tuple(one.replica_nodes)
-            for topic_partition, one in self.partitions().items()
+            topic_partition: tuple(partition.replica_nodes)
+            for topic_partition, partition in self.partitions().items()
         }
 
     def quorum(self) -> Quorum | None:

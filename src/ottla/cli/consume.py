@@ -105,7 +105,9 @@ def _print_tail(
     records = []
     while not reader.finished:
         records += reader.poll(POLL_RECORDS_MAX)
-    records.sort(key=lambda one: (one.timestamp()[1], one.partition() or 0, one.offset() or 0))
+    records.sort(
+        key=lambda record: (record.timestamp()[1], record.partition() or 0, record.offset() or 0)
+    )
     for message in records[-count:]:
         sys.stdout.buffer.write(record_format.render(message))
     sys.stdout.buffer.flush()

@@ -55,9 +55,9 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
             continue
         for directory in directories:
             for topic in directory.topics:
-                for one in topic.partitions:
-                    topic_partition = TopicPartition(topic.name, one.partition_index)
-                    sizes[node.node_id, topic_partition] = one.partition_size
+                for partition in topic.partitions:
+                    topic_partition = TopicPartition(topic.name, partition.partition_index)
+                    sizes[node.node_id, topic_partition] = partition.partition_size
     return sizes
 
 

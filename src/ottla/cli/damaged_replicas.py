@@ -45,9 +45,9 @@ def read_damage(broker: BrokerCall) -> DamagedReplicas:
                 response = other.call(DescribeLogDirsRequest(topics=None), _VERSION)
         except CommandError:
             continue
-        for one in response.damage:
-            whole = one.first_offset == WHOLE_LOG
-            offsets = (None, None) if whole else (one.first_offset, one.last_offset)
-            topic_partition = TopicPartition(one.topic, one.partition_index)
+        for stretch in response.damage:
+            whole = stretch.first_offset == WHOLE_LOG
+            offsets = (None, None) if whole else (stretch.first_offset, stretch.last_offset)
+            topic_partition = TopicPartition(stretch.topic, stretch.partition_index)
             found.setdefault(topic_partition, []).append(DamagedReplica(node.node_id, *offsets))
     return found

@@ -1,30 +1,30 @@
-"""Where DescribeConfigs answers otherwise than Apache Kafka 4.3, each with its reason.
+"""Where DescribeConfigs differs from Apache Kafka 4.3, and why.
 
-A test compares the whole answers: a difference that is not here fails it, and so does one that is
-here and is none.
+A test compares the whole responses. It fails on a difference that is not listed here, and on a
+listed one that does not exist.
 """
 
 from typing import Final
 
 DEFAULTS: Final = {
-    "broker.heartbeat.interval.ms": "a broker that is back is seen sooner",
-    "controller.quorum.election.timeout.ms": "elections wait longer on a busy machine",
-    "controller.quorum.fetch.timeout.ms": "elections wait longer on a busy machine",
-    "default.replication.factor": "one copy loses acknowledged records with its disk",
-    "leader.imbalance.check.interval.seconds": "leaders move back sooner",
-    "listeners": "only this machine can connect unless somebody says otherwise",
-    "log.dir": "the directory is `data` (`log.dirs`), not one below `/tmp`",
-    "log.dirs": "the directory is `data`, not one below `/tmp`",
-    "node.id": "has a default, 1",
-    "queued.max.request.bytes": "memory is bounded",
-    "sasl.enabled.mechanisms": "there is no GSSAPI",
-    "sasl.mechanism.inter.broker.protocol": "there is no GSSAPI",
-    "security.inter.broker.protocol": "unset: the first listener is used",
-    "socket.listen.backlog.size": "many clients may come back at once",
-    "socket.receive.buffer.bytes": "the operating system adapts it",
-    "ssl.keystore.type": "only PEM is read",
-    "ssl.truststore.type": "only PEM is read",
-    "transaction.two.phase.commit.enable": "the exactly-once sink of Spark needs it",
+    "broker.heartbeat.interval.ms": "a returning broker is noticed sooner",
+    "controller.quorum.election.timeout.ms": "fewer needless elections on a busy machine",
+    "controller.quorum.fetch.timeout.ms": "fewer needless elections on a busy machine",
+    "default.replication.factor": "with one copy, losing its disk loses acknowledged records",
+    "leader.imbalance.check.interval.seconds": "leadership returns to preferred replicas sooner",
+    "listeners": "by default, only this machine can connect",
+    "log.dir": "unset; `log.dirs` is `data`, not a directory in `/tmp`",
+    "log.dirs": "`data`, not a directory in `/tmp`",
+    "node.id": "defaults to 1; Kafka requires it",
+    "queued.max.request.bytes": "bounds memory",
+    "sasl.enabled.mechanisms": "GSSAPI is not supported",
+    "sasl.mechanism.inter.broker.protocol": "GSSAPI is not supported",
+    "security.inter.broker.protocol": "unset: brokers use the first listener",
+    "socket.listen.backlog.size": "many clients may reconnect at once",
+    "socket.receive.buffer.bytes": "the operating system tunes it",
+    "ssl.keystore.type": "only PEM is supported",
+    "ssl.truststore.type": "only PEM is supported",
+    "transaction.two.phase.commit.enable": "the exactly-once Spark sink needs it",
 }
 DYNAMIC_ONLY_HERE: Final = (
     "auto.create.topics.enable",
@@ -46,94 +46,117 @@ DYNAMIC_ONLY_IN_KAFKA: Final = (
     "ssl.endpoint.identification.algorithm",
 )
 TYPES: Final = {
-    "ssl.keystore.certificate.chain": "a string: certificates are public",
-    "ssl.truststore.certificates": "a string: certificates are public",
+    "ssl.keystore.certificate.chain": "string, because certificates are public",
+    "ssl.truststore.certificates": "string, because certificates are public",
 }
-# Keys of topics and groups whose broker synonym is another one than in Kafka.
+# Keys of topics and groups whose broker synonym differs from Kafka's.
 SYNONYMS: Final = {
-    "share.auto.offset.reset": "brokers have a default of it",
-    "share.isolation.level": "brokers have a default of it",
-    "share.renew.acknowledge.enable": "brokers have a default of it",
+    "share.auto.offset.reset": "Ottla has a broker-level default",
+    "share.isolation.level": "Ottla has a broker-level default",
+    "share.renew.acknowledge.enable": "Ottla has a broker-level default",
 }
 
 
 _APIS = """
 ## ApiVersions and features
 
-A test compares the whole answer with Apache Kafka's, and the answer differs in this:
+A test compares the whole response with Apache Kafka's. The differences:
 
-- InitProducerId is told up to v6 where two-phase commit is on, which is the default here
-  (`transaction.two.phase.commit.enable`); Kafka 4.3 tells up to v5.
-- APIs of Ottla's own are told, and those that are listed below as not served are not.
-- `eligible.leader.replicas.version` cannot be 0: in-sync sets may be empty here from the beginning.
-  `metadata.version` is that of Kafka 4.3 and, like `kraft.version`, cannot be lowered.
-- Requests of brokers among themselves (such as Vote, AlterPartition, BrokerHeartbeat) are served on
-  every listener to who may act as a node, and told to nobody, as on Kafka's listeners for clients.
-- ApiVersions v5 and TxnOffsetCommit v6 are of Kafka 4.4 and not there.
+- ApiVersions goes up to v5 and TxnOffsetCommit up to v6, as in Kafka 4.4.
+- InitProducerId goes up to v6 if two-phase commit is on, which is the default here
+  (`transaction.two.phase.commit.enable`). Kafka 4.3 reports v5.
+- Ottla's own APIs are listed, and the [unsupported APIs](#unsupported-apis) are not.
+- `eligible.leader.replicas.version` cannot be 0, because Ottla allows empty in-sync sets from the
+  start. `metadata.version` is Kafka 4.3's and, like `kraft.version`, cannot be lowered.
+
+Requests between brokers, such as Vote, AlterPartition and BrokerHeartbeat, are not listed, as on
+Kafka's client listeners. Every listener accepts them from principals that may act as a node.
 """
 
 _SHARE_GROUPS = """
 ## Share groups
 
-Acknowledgements, of gaps too, are taken and refused as in Kafka 4.3, and lag is what Kafka tells.
-Racks play no part, as in Kafka 4.3: the assignor does not look at them, ShareFetch names none, and
-records come from the leader of a partition. It differs in this:
+Acknowledgements, including those of gaps, are accepted and rejected as in Kafka 4.3, and lag is
+computed the same way. As in Kafka 4.3, racks are ignored: the assignor does not consider them,
+ShareFetch has no rack, and records are always fetched from the leader. The differences:
 
-- Transaction markers, and what compaction took away between two batches, are not handed out. In
-  Kafka consumers acquire them with the records beside them, and acknowledge them as gaps.
-- The start offset of a partition is told from the first fetch on, and moves with the
-  acknowledgement that ends what lies before it. In Kafka it is told from the first acknowledgement
-  on, and moves with the next one.
+- Transaction markers, and offsets that compaction removed between two batches, are never delivered.
+  In Kafka, consumers acquire them along with the records around them and acknowledge them as gaps.
+- A partition has a start offset after the first fetch, and an acknowledgement advances it at once.
+  In Kafka it has one after the first acknowledgement, and the next acknowledgement advances it.
+- The first heartbeat of a new group is answered with epoch 3 instead of 2, because Ottla answers
+  once the state of the group's partitions is initialized.
 """
 
 
 _RECORDS = """
-## Records that are produced
+## Record validation
 
-Checksum and header of a batch are checked always, and keys on compacted topics. Kafka also reads
-every record. Here a topic, or a broker for all topics, has to ask for that
-(`record.validation.enable`), for it costs more than the rest of a produce request. The header of a
-batch takes 0.8 to 1.7 us, and each record another 2 to 6 us: 33 us for 16 records of 1,000 bytes,
-0.95 ms for 150 of 100 bytes (CPython 3.11, uncompressed, best of 25 runs on a busy machine).
-Consumers check what they read; a batch that cannot be read stops them at its offset. With it,
-records that cannot be read are INVALID_RECORD, as in Kafka, except that Kafka answers
-UNKNOWN_SERVER_ERROR to compressed bytes that are damaged, and takes some wrong offsets and lengths.
+Ottla always checks the checksum and header of a batch, and on compacted topics the keys. Kafka also
+reads every record. In Ottla, set `record.validation.enable` on a topic, or on the brokers for all
+topics, to do the same. It is off by default because it costs more than the rest of a produce
+request: the header of a batch takes 0.8 to 1.7 us, and each record adds 2 to 6 us (33 us for 16
+records of 1,000 bytes, 0.95 ms for 150 of 100 bytes; CPython 3.11, uncompressed, best of 25 runs
+on a busy machine). Without it, a batch that cannot be read is found by consumers, which validate
+what they fetch and stop at its offset. With it, unreadable records are rejected with
+INVALID_RECORD, as in Kafka, with two exceptions: Kafka returns UNKNOWN_SERVER_ERROR for damaged
+compressed data, and accepts some wrong offsets and lengths.
+"""
+
+_TOOLS = """
+## Tools
+
+Kafka's command-line tools that need no security were run side by side on both. Error codes are
+Kafka's, and so are most messages that refuse a config value; the others are Ottla's own. It differs
+in this:
+
+- Numbers of threads, which have no effect here, can be altered to any value; Kafka lets a running
+  broker double or halve them at most.
+- A running broker cannot be unregistered. In Kafka it can, and clients cannot use it from then on.
+- Fetch lists aborted transactions in the order in which they began; Kafka in that of their ends.
+- WriteTxnMarkers into `__transaction_state` is INVALID_TOPIC_EXCEPTION; Kafka writes them.
 """
 
 
 def differences() -> str:
-    """The part of docs/compatibility.md that lists them."""
+    """The sections of docs/compatibility.md that list them."""
     defaults = "".join(f"| `{name}` | {why} |\n" for name, why in sorted(DEFAULTS.items()))
     return (
         _APIS
         + _SHARE_GROUPS
         + _RECORDS
+        + _TOOLS
         + f"""
 ## Configs
 
-Every broker key of Kafka 4.3 is known; [Configuration](config.md) lists those without effect. A
-test compares DescribeConfigs whole with Apache Kafka's (keys, types, defaults, synonyms, what can
-be altered at run time). It differs in this:
+Ottla accepts every broker key of Kafka 4.3; [Configuration](config.md) lists those that have no
+effect. A test compares the whole DescribeConfigs response with Apache Kafka's: keys, types,
+defaults, synonyms, and which keys are dynamic. The differences:
 
 Other defaults:
 
 | key | why |
 | --- | --- |
 {defaults}
-Can be altered at run time only here: {_names(DYNAMIC_ONLY_HERE)}.
+Dynamic only in Ottla: {_names(DYNAMIC_ONLY_HERE)}.
 
-Can be altered at run time only in Kafka (here certificates are read again when their files change):
-{_names(DYNAMIC_ONLY_IN_KAFKA)}.
+Dynamic only in Kafka: {_names(DYNAMIC_ONLY_IN_KAFKA)}. Ottla reloads certificates when their files
+change.
 
 Of another type: {_reasons(TYPES)}.
 
 With another synonym: {_reasons(SYNONYMS)}.
 
 - Ottla has keys of its own.
-- `min.insync.replicas` is shown as a dynamic default once it was set for the cluster; Kafka sets it
-  when a cluster begins.
-- A topic key whose default comes from `log.retention.hours` and the like has that as its synonym;
-  Kafka shows none.
+- `min.insync.replicas` is a dynamic default only after it has been set for the cluster. Kafka sets
+  it when a cluster is created.
+- A topic key whose default comes from a key such as `log.retention.hours` lists it as a synonym.
+  Kafka lists none.
+- Ranges of values are Kafka's. Where Kafka has none, Ottla rejects values that make no sense, such
+  as negative timeouts and buffer sizes. It also rejects 0 for `max.connection.creation.rate`,
+  `replica.fetch.backoff.ms`, `log.flush.offset.checkpoint.interval.ms` and
+  `log.flush.start.offset.checkpoint.interval.ms`. Values of keys without effect are checked for
+  their type only.
 """
     )
 
@@ -143,4 +166,4 @@ def _names(names: tuple[str, ...]) -> str:
 
 
 def _reasons(reasons: dict[str, str]) -> str:
-    return "; ".join(f"`{name}`, {why}" for name, why in reasons.items())
+    return "; ".join(f"`{name}` ({why})" for name, why in reasons.items())

@@ -22,9 +22,12 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Print the columns, which are keys of each row, under their names in capitals."""
-    titles = [column.replace("_", " ").upper() for column in columns]
+def print_rows(columns: Sequence[str], rows: Sequence[Row], *, exact_names: bool = False) -> None:
+    """Print the columns, which are keys of each row, under their names in capitals.
+
+    With `exact_names` under the names as they are, which somebody may want to copy.
+    """
+    titles = [column if exact_names else column.replace("_", " ").upper() for column in columns]
     cells = [[format_cell(row.get(column)) for column in columns] for row in rows]
     if sys.stdout.isatty():
         _print_on_terminal(titles, cells)

@@ -8,6 +8,7 @@ from typing import Any
 
 from kio.schema.alter_partition_reassignments.v1 import request as alter
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.list_partition_reassignments.v0 import request as listing
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32
@@ -132,7 +133,10 @@ def take_back(broker: BrokerCall, moves: Sequence[Move]) -> None:
     for move in moves:
         leader = partitions[move.topic_partition].leader_id
         if leader in move.before and move.before[0] != leader:
-            orders[move.topic_partition] = (leader, *(one for one in move.before if one != leader))
+            orders[move.topic_partition] = (
+                leader,
+                *(replica for replica in move.before if replica != leader),
+            )
     if orders:
         reassign(broker, orders)
 
@@ -173,7 +177,8 @@ def ongoing_moves(
     if topic_partitions is not None:
         topics = tuple(
             listing.ListPartitionReassignmentsTopics(
-                name=TopicName(topic), partition_indexes=tuple(i32(one.partition) for one in found)
+                name=TopicName(topic),
+                partition_indexes=tuple(i32(wanted.partition) for wanted in found),
             )
             for topic, found in by_topic(topic_partitions)
         )
@@ -193,17 +198,24 @@ def ongoing_moves(
 
 def lead_by_first(broker: BrokerCall, topic_partitions: Sequence[TopicPartition]) -> None:
     """The first replica of each leads it now, where that is in sync, and not some time later."""
+    elect_preferred(broker, topic_partitions)
+
+
+def elect_preferred(
+    broker: BrokerCall, topic_partitions: Sequence[TopicPartition]
+) -> ElectLeadersResponse:
     request = ElectLeadersRequest(
         election_type=PREFERRED,
         topic_partitions=tuple(
             TopicPartitions(
-                topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
+                topic=TopicName(topic), partitions=tuple(i32(wanted.partition) for wanted in found)
             )
             for topic, found in by_topic(topic_partitions)
         ),
     )
-    response = broker.call(request, ELECT_VERSION)
+    response: ElectLeadersResponse = broker.call(request, ELECT_VERSION)
     check(response.error_code, "election")
+    return response
 
 
 def _target(partition: int, replicas: tuple[int, ...] | None) -> alter.ReassignablePartition:

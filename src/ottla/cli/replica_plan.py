@@ -134,10 +134,10 @@ class _Plan:
             # The leader stays; the fullest of the others goes, and of a rack that has two first.
             removed = max(
                 replicas[1:],
-                key=lambda one: (
-                    one not in self._nodes,
-                    self._conflicts(topic_partition, one, without=one),
-                    self._load[one],
+                key=lambda node: (
+                    node not in self._nodes,
+                    self._conflicts(topic_partition, node, without=node),
+                    self._load[node],
                 ),
             )
             replicas.remove(removed)
@@ -151,9 +151,9 @@ class _Plan:
                     continue
                 best = min(
                     self._free(topic_partition),
-                    key=lambda one: (
-                        self._conflicts(topic_partition, one, without=replica),
-                        self._load[one],
+                    key=lambda node: (
+                        self._conflicts(topic_partition, node, without=replica),
+                        self._load[node],
                     ),
                     default=None,
                 )
@@ -243,11 +243,11 @@ class _Plan:
             )
         return min(
             free,
-            key=lambda one: (
-                self._conflicts(topic_partition, one, without),
-                self._load[one],
-                len(self._on[one].get(topic_partition.topic, ())),
-                one,
+            key=lambda node: (
+                self._conflicts(topic_partition, node, without),
+                self._load[node],
+                len(self._on[node].get(topic_partition.topic, ())),
+                node,
             ),
         )
 
@@ -294,7 +294,7 @@ def _path(
 
 def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[TopicPartition]]]:
     ordered = sorted(topic_partitions)
-    return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda one: one.topic)]
+    return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda each: each.topic)]
 
 
 def in_steps(moves: Sequence[Move], size: int) -> Iterator[Sequence[Move]]:

@@ -94,10 +94,12 @@ def _look(connection: Connection, admin: AdminClient) -> Sample:
     partitions = Counter(topic_partition.topic for topic_partition in found)
     unhealthy = Counter(
         topic_partition.topic
-        for topic_partition, one in found.items()
-        if one.leader_id < 0 or set(one.isr_nodes) != set(one.replica_nodes)
+        for topic_partition, partition in found.items()
+        if partition.leader_id < 0 or set(partition.isr_nodes) != set(partition.replica_nodes)
     )
-    led = [topic_partition for topic_partition, one in found.items() if one.leader_id >= 0]
+    led = [
+        topic_partition for topic_partition, partition in found.items() if partition.leader_id >= 0
+    ]
     at_s = time.monotonic()
     ends = _end_offsets(admin, led)
     return Sample(at_s, nodes, ends, unhealthy, partitions, lag_rows(connection))

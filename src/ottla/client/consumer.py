@@ -1,4 +1,4 @@
-"""Reads records, alone or as a member of a group."""
+"""Read records, alone or as a member of a group."""
 
 import datetime as dt
 from collections import deque
@@ -27,28 +27,28 @@ _error_of = confluent_kafka.Message.error
 class Consumer:
     """`Consumer(config)` or `Consumer(bootstrap_servers=..., group_id=...)`.
 
-    What was handed out by `poll`, or by the iteration, counts as read when `commit` or the next
-    `poll` is called. One thread uses a consumer.
+    Messages returned by `poll` or by iteration count as read once `commit` or the next `poll` is
+    called. Not thread-safe.
     """
 
     def __init__(self, config: ConsumerConfig | None = None, **settings: Any) -> None:
         if config is not None and settings:
             raise TypeError("give a ConsumerConfig or its fields, not both")
         self.config = config or ConsumerConfig(**settings)
-        self.raw = confluent_kafka.Consumer(self.config.settings())  # That of confluent-kafka.
+        self.raw = confluent_kafka.Consumer(self.config.settings())  # The confluent-kafka consumer.
         self._message_type = message_type(self.config.key_deserializer, Message)
         self._deserialize = deserializer_of(self.config.value_deserializer)
         self._stores = self.config.enable_auto_commit and self.config.group_id is not None
-        self._handed_out = False  # Something, since offsets were stored.
-        self._waiting: deque[Message] = deque()  # Fetched, and not yet handed out.
-        self._problem: KafkaError | None = None  # To be raised by the next poll.
+        self._handed_out = False  # Whether any message was handed out since offsets were stored.
+        self._waiting: deque[Message] = deque()  # Fetched, not yet handed out.
+        self._problem: KafkaError | None = None  # Raised by the next poll.
         self._closed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """What was being worked on when the block failed is read again by the next consumer."""
+        """If the block fails, the next consumer reads its current messages again."""
         if kind is not None:
             self.forget_handed_out()
         self.close()
@@ -61,7 +61,7 @@ class Consumer:
         on_revoke: OnPartitions | None = None,
         on_lost: OnPartitions | None = None,
     ) -> Self:
-        """A name that begins with `^` is a regular expression. The callbacks run inside `poll`."""
+        """A name that starts with `^` is a regular expression. The callbacks run inside `poll`."""
 
         def assigned(_: object, partitions: list[Any]) -> None:
             if on_assign is not None:
@@ -85,7 +85,7 @@ class Consumer:
     def assign(
         self, partitions: Iterable[TopicPartitionLike] | Mapping[TopicPartitionLike, int]
     ) -> Self:
-        """Read these, without the help of a group; with a mapping, from these offsets on."""
+        """Read these partitions without group management; a mapping also sets the start offsets."""
         if isinstance(partitions, Mapping):
             offsets = [_partition(partition, offset) for partition, offset in partitions.items()]
         else:
@@ -95,7 +95,7 @@ class Consumer:
         return self
 
     def unsubscribe(self) -> None:
-        """Or give up what was assigned."""
+        """Also drops a manual assignment."""
         self._store_positions()
         self._waiting.clear()
         self.raw.unsubscribe()
@@ -106,8 +106,10 @@ class Consumer:
         return _topic_partitions(self.raw.assignment())
 
     def poll(self, timeout: float = POLL_S, max_records: int | None = None) -> Sequence[Message]:
-        """Messages, as soon as there are any and none after the timeout; at most `max_records`, or
-        max_poll_records."""
+        """Return messages as soon as there are any, or none after the timeout.
+
+        Returns at most `max_records`, by default max_poll_records.
+        """
         count = self.config.max_poll_records if max_records is None else max_records
         if self._waiting:
             self._handed_out = True
@@ -119,7 +121,7 @@ class Consumer:
         return messages
 
     def __iter__(self) -> Iterator[Message]:
-        """Messages as they come, until the consumer is closed."""
+        """Yield messages until the consumer is closed."""
         while not self._closed:
             self.fill()
             while self._waiting:
@@ -127,7 +129,7 @@ class Consumer:
                 yield self._waiting.popleft()
 
     def fill(self, timeout: float = POLL_S) -> None:
-        """Fetch what `take` hands out, if nothing is left of that."""
+        """Fetch messages for `take` if none are left."""
         if not self._waiting and not self._closed:
             if self._handed_out:
                 self._store_positions()
@@ -140,31 +142,31 @@ class Consumer:
         return self._waiting.popleft()
 
     def forget_handed_out(self) -> None:
-        """What was handed out since the last poll does not count as read."""
+        """Messages handed out since the last poll do not count as read."""
         self._handed_out = False
 
     def commit(
         self, offsets: Mapping[TopicPartitionLike, int] | None = None, *, wait: bool = True
     ) -> None:
-        """What was handed out, or these offsets: of the next message to read of each partition."""
+        """Commit the messages handed out, or these offsets (of the next message to read)."""
         if offsets is None:
             positions = self.positions_to_commit()
         else:
             positions = [_partition(partition, offset) for partition, offset in offsets.items()]
         if positions:
-            commit: Any = self.raw.commit  # Its types want a literal.
+            commit: Any = self.raw.commit  # Its type stubs require a literal.
             commit(offsets=positions, asynchronous=not wait)
 
     def committed(
         self, partitions: Iterable[TopicPartitionLike] | None = None
     ) -> dict[TopicPartition, int]:
-        """By partition; those without a committed offset are left out."""
+        """Committed offsets by partition; partitions without one are left out."""
         wanted = self.assignment if partitions is None else partitions
         found = self.raw.committed([_partition(partition) for partition in wanted], _TIMEOUT_S)
         return _offsets(found)
 
     def position(self, partition: TopicPartitionLike) -> int | None:
-        """The offset of the next message that is handed out; None before the first."""
+        """The offset of the next message to hand out; None before the first."""
         return self.positions([partition]).get(TopicPartition(*partition))
 
     def positions(
@@ -187,7 +189,7 @@ class Consumer:
             self.seek(partition, OFFSET_BEGINNING)
 
     def seek_to_end(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
-        """Behind what is there now."""
+        """Skip all current records."""
         for partition in self.assignment if partitions is None else partitions:
             _, end = self.raw.get_watermark_offsets(_partition(partition), _TIMEOUT_S)
             self.seek(partition, end)
@@ -195,7 +197,7 @@ class Consumer:
     def seek_to_time(
         self, when: dt.datetime | int, partitions: Iterable[TopicPartitionLike] | None = None
     ) -> None:
-        """To the first message at or after the time; an integer is milliseconds since 1970."""
+        """Seek to the first message at or after the time; an integer is milliseconds since 1970."""
         when_ms = when if isinstance(when, int) else int(when.timestamp() * 1000)
         wanted = self.assignment if partitions is None else partitions
         found = self.raw.offsets_for_times(
@@ -207,7 +209,7 @@ class Consumer:
             self.seek((partition.topic, partition.partition), partition.offset)
 
     def rewind(self) -> None:
-        """Read again what was handed out and not committed."""
+        """Read again all messages that were handed out but not committed."""
         committed = self.committed()
         for partition in self.assignment:
             if partition in committed:
@@ -216,7 +218,7 @@ class Consumer:
                 self.seek(partition, _RESETS.get(self.config.auto_offset_reset, OFFSET_BEGINNING))
 
     def pause(self, partitions: Iterable[TopicPartitionLike] | None = None) -> None:
-        """`poll` goes on without these, or without any; the group does not notice."""
+        """`poll` skips these partitions, by default all; the group assignment stays."""
         paused = [*(self.assignment if partitions is None else partitions)]
         self._unread(paused)
         self.raw.pause([_partition(partition) for partition in paused])
@@ -226,7 +228,7 @@ class Consumer:
         self.raw.resume([_partition(partition) for partition in resumed])
 
     def lag(self) -> dict[TopicPartition, int]:
-        """How many offsets each partition is ahead of what was handed out."""
+        """The distance from the position to the end of each partition."""
         lags = {}
         positions = self.positions()
         for partition in self.assignment:
@@ -235,25 +237,25 @@ class Consumer:
         return lags
 
     def close(self) -> None:
-        """Leave the group. With auto-commit, what was handed out is committed."""
+        """Leave the group. With auto-commit, commits the messages handed out."""
         if not self._closed:
             self._closed = True
             self._store_positions()
             self.raw.close()
 
     def positions_to_commit(self) -> list[confluent_kafka.TopicPartition]:
-        """What was handed out, as confluent-kafka wants it."""
+        """The positions to commit, in confluent-kafka's form."""
         return [_partition(partition, offset) for partition, offset in self.positions().items()]
 
     def group_metadata(self) -> Any:
-        """What a transaction wants to know of the group."""
+        """The group metadata for a transaction."""
         return self.raw.consumer_group_metadata()
 
     def _consume(self, count: int, timeout: float) -> Sequence[Message]:
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise KafkaException(problem)
-        # Asked for more than there is, librdkafka waits until the time is over.
+        # librdkafka waits for the whole timeout unless it finds all the messages asked for.
         found = self.raw.consume(count, 0)
         if not found and timeout:
             found = self.raw.consume(1, timeout)
@@ -268,7 +270,7 @@ class Consumer:
         return list(map(self._message_type, zip(values, found, strict=True)))
 
     def _without_errors(self, found: list[Any]) -> list[Any]:
-        """An error behind messages is raised when these are handed out."""
+        """An error that follows messages is raised after those are handed out."""
         errors = [message.error() for message in found if message.error() is not None]
         problem = next(
             (error for error in errors if error.code() != KafkaError._PARTITION_EOF), None
@@ -287,16 +289,20 @@ class Consumer:
                 self.raw.store_offsets(offsets=positions)
 
     def _forget(self, partitions: Iterable[TopicPartitionLike]) -> None:
-        """What was fetched of these and not handed out."""
+        """Drop messages of these partitions that were fetched but not handed out."""
         if self._waiting:
             gone = set(partitions)
-            kept = [one for one in self._waiting if (one.topic, one.partition) not in gone]
+            kept = [
+                message
+                for message in self._waiting
+                if (message.topic, message.partition) not in gone
+            ]
             self._waiting = deque(kept)
 
     def _unread(self, partitions: Iterable[TopicPartitionLike]) -> None:
-        """What was fetched of these and not handed out is fetched again when they are resumed."""
+        """Messages fetched but not handed out are fetched again after `resume`."""
         positions = self.positions() if self._waiting else {}
-        waiting = {(one.topic, one.partition) for one in self._waiting}
+        waiting = {(message.topic, message.partition) for message in self._waiting}
         for partition in partitions:
             if tuple(partition) in waiting:
                 self.seek(partition, positions[TopicPartition(*partition)])
@@ -315,7 +321,7 @@ def message_type(key_deserializer: Deserializer, base: type[M]) -> type[M]:
 
 
 def deserializer_of(deserializer: Deserializer) -> Callable[[bytes | None], Any] | None:
-    """None where the bytes are wanted."""
+    """None to keep the bytes."""
     if deserializer is raw:
         return None
     return lambda content: None if content is None else deserializer(content)

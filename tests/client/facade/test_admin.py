@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -13,7 +15,7 @@ from ottla.client import Admin, Consumer, OffsetResetPolicy, Producer
 from ottla.client.aio import Admin as AsyncAdmin
 from ottla.testing import EmbeddedBroker
 
-ANY_RESOURCE = (ResourceType.ANY, None, ResourcePatternType.ANY)
+ANY_RESOURCE: tuple[Any, Any, Any] = (ResourceType.ANY, None, ResourcePatternType.ANY)
 
 
 def test_topics_and_configs(broker: EmbeddedBroker, servers: str) -> None:
@@ -72,7 +74,8 @@ def test_users_and_rights() -> None:
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "sasl.plain.without.tls": True,
     }
-    every = AclBindingFilter(*ANY_RESOURCE, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    anybody: tuple[Any, Any] = (None, None)  # Any principal, any host.
+    every = AclBindingFilter(*ANY_RESOURCE, *anybody, AclOperation.ANY, AclPermissionType.ANY)
     with EmbeddedBroker(config=config) as broker:
         admin = Admin(bootstrap_servers=broker.bootstrap_servers)
         orders, bills = broker.topic("orders"), broker.topic("bills")

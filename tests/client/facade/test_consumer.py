@@ -1,4 +1,5 @@
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def read(consumer: Consumer, count: int) -> list[Message]:
     return messages
 
 
-def values(messages: list[Message]) -> list[int]:
+def values(messages: Sequence[Message]) -> list[int]:
     return [int(message.value) for message in messages]
 
 

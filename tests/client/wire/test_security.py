@@ -106,6 +106,7 @@ class SaslPeer:
 
     def _answer(self, request: bytes) -> bytes:
         api_key, version, correlation_id = struct.unpack_from(">hhi", request)
+        response: ApiVersionsResponse | SaslHandshakeResponse | SaslAuthenticateResponse
         if api_key == API_VERSIONS:
             keys = [(HANDSHAKE, 1), (AUTHENTICATE, 2)]
             versions = tuple(

@@ -20,7 +20,17 @@ def make_certificate(directory: Path, name: str, host: str = "127.0.0.1") -> Pat
     key, certificate, both = (directory / f"{name}.{end}" for end in ("key", "crt", "pem"))
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     identity = ["-subj", f"/CN={name}", "-addext", f"subjectAltName=IP:{host}", "-days", "2"]
-    command = [openssl, "req", "-x509", *curve, *identity, "-keyout", key, "-out", certificate]
+    command: list[str | Path] = [
+        openssl,
+        "req",
+        "-x509",
+        *curve,
+        *identity,
+        "-keyout",
+        key,
+        "-out",
+        certificate,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     both.touch(0o600)
     both.write_text(key.read_text() + certificate.read_text())

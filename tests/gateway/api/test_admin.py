@@ -141,7 +141,10 @@ def test_dead_letters_are_looked_at_and_redriven(
     assert http.post("/topics", json={"name": dead, "partitions": 1}).status_code == 201
     producer = Producer({"bootstrap.servers": bootstrap})
     for offset in (7, 8, 9):
-        headers = [("kind", b"order"), *letter_headers(topic, offset)]
+        headers: list[tuple[str, str | bytes | None]] = [
+            ("kind", b"order"),
+            *letter_headers(topic, offset),
+        ]
         producer.produce(dead, value=b"letter %d" % offset, key=b"k", headers=headers)
     assert producer.flush(PATIENCE_S) == 0
 

@@ -41,7 +41,7 @@ def receive(http: httpx.Client, queue: str, count: int, **options: Any) -> list[
 def is_empty(http: httpx.Client, queue: str) -> bool:
     response = http.post(f"/queues/{queue}:receive", json={"max": 100})
     assert response.status_code == 200, response.text
-    return response.json() == {"deliveries": []}
+    return bool(response.json() == {"deliveries": []})
 
 
 def test_receive_then_ack(http: httpx.Client, bootstrap: str, topic: str) -> None:

@@ -263,12 +263,13 @@ def test_publish_in_one_call(http: httpx.Client, topic: str) -> None:
     (record,) = read_all(http, topic)
     assert (record["key"], record["value"]) == ("k", '{"a":1}')
     assert answer.json()["offset"] == record["offset"]
-    for body in (
+    bad: tuple[object, ...] = (
         {},
         {"topic": topic},
         {"topic": 1, "message": ""},
         [],
         {"topic": "", "message": 1},
-    ):
+    )
+    for body in bad:
         assert http.post("/publish", json=body).status_code == httpx.codes.BAD_REQUEST
     assert http.post("/publish", content=b"{").status_code == httpx.codes.BAD_REQUEST

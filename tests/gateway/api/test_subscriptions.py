@@ -216,7 +216,11 @@ def test_a_gateway_leaves_its_group_when_the_last_subscription_is_gone(
         for value in ("a", "b"):  # The second time it joins again.
             made = subscribe(api, url=receiver.url, topic=topic)
             produce(bootstrap, topic, value)
-            receiver.wait_for(lambda calls, value=value: calls and calls[-1].json["value"] == value)
+
+            def has_it(calls: list[Call], value: str = value) -> bool:
+                return bool(calls) and calls[-1].json["value"] == value
+
+            receiver.wait_for(has_it)
             assert members_of_gateways(bootstrap)
             api.delete(f"/subscriptions/{made['id']}")
             deadline = time.monotonic() + PATIENCE_S

@@ -61,8 +61,9 @@ class Session:
         with contextlib.suppress(ConnectionClosed):
             while True:
                 self._connection.recv(PATIENCE_S)
-        assert self._connection.protocol.close_code is not None
-        return self._connection.protocol.close_code
+        code = self._connection.protocol.close_code
+        assert isinstance(code, int)
+        return code
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.share_members import ShareMembers
-from ottla.client.share_wire.share_session import Fetched, ShareSession
+from ottla.client.share_wire.share_session import FetchedShares, ShareSession
 from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.errors import BrokerError
 from ottla.gateway.core.access import Access
@@ -263,7 +263,7 @@ def test_what_comes_while_a_gateway_stops_is_put_back_uncounted(
     fetch = ShareSession.fetch
     came = asyncio.Event()
 
-    async def fetch_slowly(self: ShareSession, *arguments: Any) -> Fetched:
+    async def fetch_slowly(self: ShareSession, *arguments: Any) -> FetchedShares:
         fetched = await fetch(self, *arguments)
         if fetched.acquired:
             came.set()

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ottla.gateway.core.subscriptions import Retry, Settle, Subscription, after_call
-from ottla.gateway.core.webhook_calls import Answer
+from ottla.gateway.core.webhook_calls import WebhookAnswer
 
 ASKED: dict[str, Any] = {"url": "https://example.com/hook?a=1", "topic": "orders"}
 
@@ -67,20 +67,20 @@ SUBSCRIPTION = Subscription.create(ASKED | {"max_deliveries": 4}, now_ms=0)
 @pytest.mark.parametrize(
     ("answer", "delivery_count", "expected"),
     [
-        (Answer(200), 1, Settle.ACKNOWLEDGE),
-        (Answer(204), 4, Settle.ACKNOWLEDGE),
-        (Answer(410), 1, Settle.DISABLE),
+        (WebhookAnswer(200), 1, Settle.ACKNOWLEDGE),
+        (WebhookAnswer(204), 4, Settle.ACKNOWLEDGE),
+        (WebhookAnswer(410), 1, Settle.DISABLE),
         (None, 1, Retry(5_000)),
-        (Answer(500), 2, Retry(10_000)),
-        (Answer(302), 3, Retry(20_000)),
-        (Answer(503, retry_after_s=60), 1, Retry(60_000)),
-        (Answer(429, retry_after_s=1), 1, Retry(5_000)),
-        (Answer(500), 4, Settle.REJECT),
+        (WebhookAnswer(500), 2, Retry(10_000)),
+        (WebhookAnswer(302), 3, Retry(20_000)),
+        (WebhookAnswer(503, retry_after_s=60), 1, Retry(60_000)),
+        (WebhookAnswer(429, retry_after_s=1), 1, Retry(5_000)),
+        (WebhookAnswer(500), 4, Settle.REJECT),
         (None, 9, Settle.REJECT),
     ],
 )
 def test_what_an_answer_means(
-    answer: Answer | None, delivery_count: int, expected: str | Retry
+    answer: WebhookAnswer | None, delivery_count: int, expected: str | Retry
 ) -> None:
     assert after_call(SUBSCRIPTION, answer, delivery_count) == expected
 

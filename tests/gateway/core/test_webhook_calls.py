@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from ottla.gateway.core.addresses import parse_networks
-from ottla.gateway.core.webhook_calls import AddressRefused, Answer, Caller, CallFailed, parse_url
+from ottla.gateway.core.webhook_calls import (
+    AddressRefused,
+    Caller,
+    CallFailed,
+    WebhookAnswer,
+    parse_url,
+)
 
 LOOPBACK = parse_networks(["127.0.0.0/8", "::1"])
 HEADERS = {"webhook-id": "msg_1"}
@@ -19,8 +25,10 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def call(handler: Handler, *, host: str = "127.0.0.1", caller: Caller | None = None) -> Answer:
-    async def body() -> Answer:
+def call(
+    handler: Handler, *, host: str = "127.0.0.1", caller: Caller | None = None
+) -> WebhookAnswer:
+    async def body() -> WebhookAnswer:
         serving: set[asyncio.Task[None]] = set()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,7 +75,7 @@ def answering(answer: bytes, seen: list[bytes] | None = None) -> Handler:
 
 def test_a_request_is_sent_and_its_status_is_read() -> None:
     seen: list[bytes] = []
-    assert call(answering(OK, seen)) == Answer(200)
+    assert call(answering(OK, seen)) == WebhookAnswer(200)
     (request,) = seen
     assert request.startswith(b"POST /hook?x=1 HTTP/1.1\r\nhost: 127.0.0.1:")
     assert b"\r\ncontent-length: 4\r\n" in request
@@ -78,15 +86,15 @@ def test_a_request_is_sent_and_its_status_is_read() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (b"HTTP/1.0 410 Gone\r\n\r\n", Answer(410)),
-        (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", Answer(302)),
-        (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", Answer(503, 7)),
-        (b"HTTP/1.1 503 Busy\r\nretry-after: Fri, 31 Dec 1999\r\n\r\n", Answer(503)),
-        (b"HTTP/1.1 503 Busy\r\nretry-after: 99999999999\r\n\r\n", Answer(503, 86_400)),
-        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK, Answer(200)),
+        (b"HTTP/1.0 410 Gone\r\n\r\n", WebhookAnswer(410)),
+        (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", WebhookAnswer(302)),
+        (b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", WebhookAnswer(503, 7)),
+        (b"HTTP/1.1 503 Busy\r\nretry-after: Fri, 31 Dec 1999\r\n\r\n", WebhookAnswer(503)),
+        (b"HTTP/1.1 503 Busy\r\nretry-after: 99999999999\r\n\r\n", WebhookAnswer(503, 86_400)),
+        (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + OK, WebhookAnswer(200)),
     ],
 )
-def test_what_answers_mean(answer: bytes, expected: Answer) -> None:
+def test_what_answers_mean(answer: bytes, expected: WebhookAnswer) -> None:
     assert call(answering(answer)) == expected
 
 
@@ -120,7 +128,7 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
             writer.write(b"x" * 65_536)
             await asyncio.sleep(0)
 
-    assert call(endless) == Answer(200)
+    assert call(endless) == WebhookAnswer(200)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"])

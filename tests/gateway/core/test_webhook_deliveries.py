@@ -8,7 +8,7 @@ from uuid import UUID
 from ottla.gateway.core.handles import Handle
 from ottla.gateway.core.queues import Delivery, Queues, Settled
 from ottla.gateway.core.subscriptions import Subscription
-from ottla.gateway.core.webhook_calls import AddressRefused, Answer, Caller, Url
+from ottla.gateway.core.webhook_calls import AddressRefused, Caller, Url, WebhookAnswer
 from ottla.gateway.core.webhook_deliveries import Deliveries
 
 DELIVERY = Delivery(
@@ -59,8 +59,8 @@ class FakeCaller:
             raise AddressRefused("not from here")
         return ["192.0.2.1"]
 
-    async def post(self, *_: Url | Mapping[str, str] | bytes) -> Answer:
-        return cast("Answer", await self._post())
+    async def post(self, *_: Url | Mapping[str, str] | bytes) -> WebhookAnswer:
+        return cast("WebhookAnswer", await self._post())
 
 
 async def never() -> None:
@@ -94,10 +94,10 @@ def test_one_that_the_receiver_has_not_answered_goes_back() -> None:
     async def run() -> None:
         called = asyncio.Event()
 
-        async def post() -> Answer:
+        async def post() -> WebhookAnswer:
             called.set()
             await asyncio.Event().wait()
-            return Answer(200)
+            return WebhookAnswer(200)
 
         queues = FakeQueues()
         deliveries = begin(queues, FakeCaller(post))
@@ -112,9 +112,9 @@ def test_what_the_receiver_has_taken_is_acknowledged_before_the_end() -> None:
     async def run() -> None:
         answered = asyncio.Event()
 
-        async def post() -> Answer:
+        async def post() -> WebhookAnswer:
             answered.set()
-            return Answer(200)
+            return WebhookAnswer(200)
 
         queues = FakeQueues()
         deliveries = begin(queues, FakeCaller(post))
@@ -127,7 +127,7 @@ def test_what_the_receiver_has_taken_is_acknowledged_before_the_end() -> None:
 
 def test_one_to_an_address_that_must_not_be_called_goes_back() -> None:
     async def run() -> None:
-        async def post() -> Answer:
+        async def post() -> WebhookAnswer:
             raise AddressRefused("not from here")
 
         queues = FakeQueues()

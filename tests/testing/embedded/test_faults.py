@@ -85,7 +85,13 @@ def test_names_that_do_not_exist_are_refused(broker: EmbeddedBroker) -> None:
 
 
 def new_consumer(broker: EmbeddedCluster, **settings: Any) -> Consumer:
-    defaults = {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    defaults = {
+        "group.id": "readers",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        # By default librdkafka may ask again only after five minutes when an answer has failed.
+        "topic.metadata.refresh.interval.ms": 1000,
+    }
     return Consumer(broker.client_config | defaults | settings)
 
 

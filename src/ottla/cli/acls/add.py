@@ -60,8 +60,8 @@ def add(
         idempotent: With --producer, IDEMPOTENT_WRITE on the cluster; newer brokers do without it.
     """
     wanted = list(_wanted(operation, resources, producer, consumer, idempotent))
-    principals = [(one, Permission.ALLOW) for one in allow_principal]
-    principals += [(one, Permission.DENY) for one in deny_principal]
+    principals = [(principal, Permission.ALLOW) for principal in allow_principal]
+    principals += [(principal, Permission.DENY) for principal in deny_principal]
     if not principals:
         raise UsageError("say who: --allow-principal alice, or --deny-principal")
     pattern_type = resources.pattern_type((PatternType.LITERAL, PatternType.PREFIXED))
@@ -74,11 +74,11 @@ def add(
             ),
             principal=principal_named(principal),
             host=address,
-            operation=i8(one),
+            operation=i8(allowed),
             permission_type=i8(permission),
         )
         for principal, permission in principals
-        for resource, one in wanted
+        for resource, allowed in wanted
         for address in host
     )
     with bootstrap_broker(connection) as broker:
@@ -108,8 +108,8 @@ def _wanted(
         raise UsageError("say what for: --topic, --group, --transactional-id, --cluster, ...")
     if not producer and not consumer:
         for resource in named:
-            for one in operations or ("ALL",):
-                yield resource, operation_named(one)
+            for operation in operations or ("ALL",):
+                yield resource, operation_named(operation)
         return
     if operations:
         raise UsageError("--producer and --consumer say the operations; leave --operation out")
@@ -123,9 +123,9 @@ def _wanted(
     if idempotent and producer:
         named.append(Resource(ResourceType.CLUSTER, CLUSTER_NAME))
     pairs = {
-        (resource, one): None
+        (resource, operation): None
         for role in roles
         for resource in named
-        for one in role.get(resource.type, ())
+        for operation in role.get(resource.type, ())
     }
     yield from pairs

@@ -62,7 +62,7 @@ class Resources:
             yield Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def pattern_type(self, allowed: Sequence[PatternType]) -> PatternType:
-        names = [one.name.lower() for one in allowed]
+        names = [kind.name.lower() for kind in allowed]
         if self.resource_pattern_type.lower() not in names:
             raise UsageError(
                 f"--resource-pattern-type {self.resource_pattern_type} is not one of "
@@ -84,7 +84,7 @@ def principal_named(text: str) -> str:
 
 def operation_named(text: str) -> Operation:
     name = text.upper().replace("-", "_")
-    names = [one.name for one in Operation if one >= Operation.ALL]
+    names = [operation.name for operation in Operation if operation >= Operation.ALL]
     if name not in names:
         raise UsageError(f"{text} is not an operation; there are {', '.join(names)}")
     return Operation[name]

@@ -14,11 +14,6 @@ from kio.schema.alter_client_quotas.v1.request import (
     EntryData,
     OpData,
 )
-from kio.schema.alter_share_group_offsets.v0.request import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestPartition,
-    AlterShareGroupOffsetsRequestTopic,
-)
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
@@ -26,10 +21,11 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
-from kio.schema.types import GroupId, TopicName
+from kio.schema.types import GroupId
 from kio.static.primitive import f64, i8, i32, i64
 
 from ottla.cli.backups.cluster_state import BROKER, GROUP, TOPIC, ClusterState
+from ottla.cli.groups.share_groups import share_offsets_request
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
@@ -139,21 +135,8 @@ def _commit(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:
 
 
 def _alter_share_offsets(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:
-    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
-    for topic, partition, offset in offsets:
-        topics.setdefault(topic, []).append(
-            AlterShareGroupOffsetsRequestPartition(
-                partition_index=i32(partition), start_offset=i64(offset)
-            )
-        )
-    request = AlterShareGroupOffsetsRequest(
-        group_id=GroupId(group),
-        topics=tuple(
-            AlterShareGroupOffsetsRequestTopic(
-                topic_name=TopicName(topic), partitions=tuple(partitions)
-            )
-            for topic, partitions in topics.items()
-        ),
+    request = share_offsets_request(
+        group, ((topic, index, offset) for topic, index, offset in offsets)
     )
     altered = cluster.coordinator(CoordinatorType.GROUP, group).call(request)
     _check(altered.error_code, "positions", altered.error_message)

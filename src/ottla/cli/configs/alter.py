@@ -48,6 +48,7 @@ def alter(
         _validate_known(parse_pairs("--set", set_ or []))
         alter_brokers(connection, subject.broker, entries)
     else:
+        _validate_deleted(connection, subject.resource(), delete or [])
         _alter(connection, subject.resource(), entries)
     keys = sorted({entry.name for entry in entries})
     if as_json:
@@ -66,6 +67,17 @@ def _validate_known(pairs: Sequence[tuple[str, str | None]]) -> None:
             BROKER_SCHEMA[key]
         except ApiError as error:
             raise UsageError(str(error.message)) from None
+
+
+def _validate_deleted(connection: Connection, resource: ConfigResource, keys: list[str]) -> None:
+    """A broker lets any key be deleted, as Kafka does."""
+    if not keys:
+        return
+    admin = connection.admin()
+    described = connection.result(admin.describe_configs([resource])[resource])
+    for key in keys:
+        if key not in described:
+            raise UsageError(f"unknown config key {key!r}")
 
 
 def _alter(

@@ -138,7 +138,11 @@ def _voters_count(cluster: Cluster) -> int:
         cluster.forget()
         return 0
     return max(
-        (len(one.current_voters) for found in response.topics for one in found.partitions),
+        (
+            len(partition.current_voters)
+            for found in response.topics
+            for partition in found.partitions
+        ),
         default=0,
     )
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from ottla.cli.doctor.cluster_state import ClusterState
+from ottla.cli.doctor.cluster_state import ExaminedCluster
 from ottla.cli.doctor.data_checks import check_space
 from ottla.cli.doctor.finding import Finding, critical, note, numbered, some, warning
 from ottla.cli.probe import PREFIX as PROBE_PREFIX
@@ -16,7 +16,7 @@ SKEW: Final = 1.5  # Of the mean.
 QUORUM_SIZE: Final = 3
 
 
-def check_cluster(state: ClusterState) -> Iterator[Finding]:
+def check_cluster(state: ExaminedCluster) -> Iterator[Finding]:
     yield from check_nodes(state)
     yield from check_quorum(state)
     yield from check_partitions(state)
@@ -33,7 +33,7 @@ def check_cluster(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def check_nodes(state: ClusterState) -> Iterator[Finding]:
+def check_nodes(state: ExaminedCluster) -> Iterator[Finding]:
     for node in state.nodes:
         if node.fenced:
             yield critical(
@@ -63,7 +63,7 @@ def check_nodes(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def check_quorum(state: ClusterState) -> Iterator[Finding]:
+def check_quorum(state: ExaminedCluster) -> Iterator[Finding]:
     quorum = state.quorum
     if quorum is None:
         return
@@ -98,17 +98,17 @@ def check_quorum(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def check_partitions(state: ClusterState) -> Iterator[Finding]:
+def check_partitions(state: ExaminedCluster) -> Iterator[Finding]:
     leaderless: list[TopicPartition] = []
     too_few: list[TopicPartition] = []
     behind: list[TopicPartition] = []
-    for topic_partition, one in sorted(state.partitions.items()):
-        required = min(state.minimums.get(topic_partition.topic, 1), len(one.replica_nodes))
-        if one.leader_id < 0:
+    for topic_partition, partition in sorted(state.partitions.items()):
+        required = min(state.minimums.get(topic_partition.topic, 1), len(partition.replica_nodes))
+        if partition.leader_id < 0:
             leaderless.append(topic_partition)
-        elif len(one.isr_nodes) < required:
+        elif len(partition.isr_nodes) < required:
             too_few.append(topic_partition)
-        elif set(one.isr_nodes) != set(one.replica_nodes):
+        elif set(partition.isr_nodes) != set(partition.replica_nodes):
             behind.append(topic_partition)
     if leaderless:
         yield critical(
@@ -141,16 +141,16 @@ def check_partitions(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def check_safety(state: ClusterState) -> Iterator[Finding]:
+def check_safety(state: ExaminedCluster) -> Iterator[Finding]:
     """What the next failure would do."""
     if len(state.nodes) < 2:
         return
     own: dict[str, int] = {}  # The fewest replicas of a partition, by topic.
-    for topic_partition, one in sorted(state.partitions.items()):
+    for topic_partition, partition in sorted(state.partitions.items()):
         if topic_partition.topic not in INTERNAL_TOPICS and not topic_partition.topic.startswith(
             PROBE_PREFIX
         ):
-            count = len(one.replica_nodes)
+            count = len(partition.replica_nodes)
             own[topic_partition.topic] = min(count, own.get(topic_partition.topic, count))
     single = [topic for topic, count in own.items() if count == 1]
     if single:
@@ -172,7 +172,7 @@ def check_safety(state: ClusterState) -> Iterator[Finding]:
         )
 
 
-def check_disks(state: ClusterState) -> Iterator[Finding]:
+def check_disks(state: ExaminedCluster) -> Iterator[Finding]:
     for directory in state.directories:
         name = f"{directory.path} of node {directory.node}"
         if directory.is_offline:
@@ -185,7 +185,7 @@ def check_disks(state: ClusterState) -> Iterator[Finding]:
             yield from check_space(name, directory.total, directory.free)
 
 
-def check_spread(state: ClusterState) -> Iterator[Finding]:
+def check_spread(state: ExaminedCluster) -> Iterator[Finding]:
     """Over nodes that are active and not drained."""
     able = [node_id for node_id, each in state.settings.items() if not each.cordoned]
     if len(able) < 2:
@@ -193,11 +193,11 @@ def check_spread(state: ClusterState) -> Iterator[Finding]:
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     strangers: list[TopicPartition] = []
-    for topic_partition, one in sorted(state.partitions.items()):
-        leaders[one.leader_id] += one.leader_id in able
-        replicas.update(node_id for node_id in one.replica_nodes if node_id in able)
-        preferred = one.replica_nodes[0] if one.replica_nodes else -1
-        if preferred in able and one.leader_id not in (-1, preferred):
+    for topic_partition, partition in sorted(state.partitions.items()):
+        leaders[partition.leader_id] += partition.leader_id in able
+        replicas.update(node_id for node_id in partition.replica_nodes if node_id in able)
+        preferred = partition.replica_nodes[0] if partition.replica_nodes else -1
+        if preferred in able and partition.leader_id not in (-1, preferred):
             strangers.append(topic_partition)
     if is_skewed(replicas, able):
         yield warning(

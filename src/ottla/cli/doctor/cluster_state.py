@@ -3,17 +3,15 @@
 import time
 from typing import NamedTuple
 
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
+from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
-from ottla.cli.broker_configs import TOPIC
+from ottla.cli.broker_configs import topic_configs
 from ottla.cli.cluster_reader import (
-    DESCRIBE_CONFIGS_VERSION,
     DESCRIBE_QUORUM_VERSION,
     ClusterNode,
     ClusterReader,
@@ -28,7 +26,6 @@ from ottla.cli.reach import ask
 from ottla.protocol.addresses import Address
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 
-_MINIMUM = "min.insync.replicas"
 NO_LEADER = -1
 
 
@@ -40,7 +37,7 @@ class Directory(NamedTuple):
     free: int
 
 
-class ClusterState(NamedTuple):
+class ExaminedCluster(NamedTuple):
     nodes: list[ClusterNode]
     settings: dict[int, NodeSettings]  # By node.
     unreachable: dict[int, str]  # Nodes, and what happens at the address that they advertise.
@@ -52,7 +49,7 @@ class ClusterState(NamedTuple):
     controller_ahead_s: float  # The controller's clock, compared with this machine's.
 
 
-def read_cluster(connection: Connection) -> ClusterState:
+def read_cluster(connection: Connection) -> ExaminedCluster:
     with bootstrap_broker(connection, looks=False) as broker:
         reader = ClusterReader(broker)
         nodes = reader.nodes()
@@ -60,13 +57,15 @@ def read_cluster(connection: Connection) -> ClusterState:
         unreachable = _unreachable(connection, active)
         answering = [node for node in active if node.node_id not in unreachable]
         partitions = reader.partitions()
-        state = ClusterState(
+        topics = {topic_partition.topic for topic_partition in partitions}
+        minimums = topic_configs(broker, "min.insync.replicas", topics)
+        state = ExaminedCluster(
             nodes,
             {node.node_id: reader.settings(node) for node in answering},
             unreachable,
             Quorum(NO_LEADER, {}, set()),
             partitions,
-            _minimums(broker, {topic_partition.topic for topic_partition in partitions}),
+            {topic: int(value or 1) for topic, value in minimums.items()},
             read_damage(broker) if not unreachable else {},
             [each for node in answering for each in _directories(broker, node)],
             0.0,
@@ -85,24 +84,6 @@ def _unreachable(connection: Connection, nodes: list[ClusterNode]) -> dict[int, 
         ids[address]: f"{address} ({problem})"
         for address, problem in answers
         if problem is not None
-    }
-
-
-def _minimums(broker: BrokerCall, topics: set[str]) -> dict[str, int]:
-    resources = tuple(
-        DescribeConfigsResource(
-            resource_type=i8(TOPIC), resource_name=name, configuration_keys=(_MINIMUM,)
-        )
-        for name in sorted(topics)
-    )
-    request = DescribeConfigsRequest(
-        resources=resources, include_synonyms=False, include_documentation=False
-    )
-    return {
-        result.resource_name: int(config.value or 1)
-        for result in broker.call(request, DESCRIBE_CONFIGS_VERSION).results
-        for config in result.configs
-        if config.name == _MINIMUM
     }
 
 

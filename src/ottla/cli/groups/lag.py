@@ -50,6 +50,8 @@ def lag_rows(connection: Connection) -> list[dict[str, Any]]:
             if error.exit_code is ExitCode.UNREACHABLE:
                 raise
             continue
-        lags = [one["lag"] for one in document["partitions"] if one["lag"] is not None]
+        lags = [
+            partition["lag"] for partition in document["partitions"] if partition["lag"] is not None
+        ]
         rows.append({**group, "members": len(document["members"]), "lag": sum(lags)})
     return sorted(rows, key=lambda row: (-row["lag"], row["group"]))

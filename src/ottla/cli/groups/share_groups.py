@@ -1,6 +1,6 @@
 """Share groups in the protocol's own words: librdkafka's admin client does not know them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kio.schema.alter_share_group_offsets.v0.request import (
@@ -65,14 +65,28 @@ def share_offsets(connection: Connection, group: str) -> dict[PartitionName, Sha
 def alter_share_offsets(
     connection: Connection, group: str, offsets: Mapping[PartitionName, int]
 ) -> None:
+    request = share_offsets_request(group, ((*name, offset) for name, offset in offsets.items()))
+    with group_coordinator(connection, group) as broker:
+        altered = broker.call(request, ALTER_OFFSETS_VERSION)
+    check(altered.error_code, group, altered.error_message)
+    for topic in altered.responses:
+        for partition in topic.partitions:
+            topic_partition = f"{topic.topic_name}-{partition.partition_index}"
+            check(partition.error_code, topic_partition, partition.error_message)
+
+
+def share_offsets_request(
+    group: str, offsets: Iterable[tuple[str, int, int]]
+) -> AlterShareGroupOffsetsRequest:
+    """`offsets` are of topic and partition."""
     topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
-    for (topic, partition), offset in offsets.items():
+    for topic, partition, offset in offsets:
         topics.setdefault(topic, []).append(
             AlterShareGroupOffsetsRequestPartition(
                 partition_index=i32(partition), start_offset=i64(offset)
             )
         )
-    request = AlterShareGroupOffsetsRequest(
+    return AlterShareGroupOffsetsRequest(
         group_id=GroupId(group),
         topics=tuple(
             AlterShareGroupOffsetsRequestTopic(
@@ -81,13 +95,6 @@ def alter_share_offsets(
             for topic, partitions in topics.items()
         ),
     )
-    with group_coordinator(connection, group) as broker:
-        altered = broker.call(request, ALTER_OFFSETS_VERSION)
-    check(altered.error_code, group, altered.error_message)
-    for topic in altered.responses:
-        for partition in topic.partitions:
-            topic_partition = f"{topic.topic_name}-{partition.partition_index}"
-            check(partition.error_code, topic_partition, partition.error_message)
 
 
 def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:

@@ -59,7 +59,10 @@ def _missing(connection: Connection, wanted: list[int]) -> str:
             return f"node {node_id} is fenced"
     late = [
         topic_partition
-        for topic_partition, one in partitions.items()
-        if any(node in one.replica_nodes and node not in one.isr_nodes for node in wanted or known)
+        for topic_partition, partition in partitions.items()
+        if any(
+            node in partition.replica_nodes and node not in partition.isr_nodes
+            for node in wanted or known
+        )
     ]
     return f"{len(late)} partitions are not in sync, such as {late[0]}" if late else ""

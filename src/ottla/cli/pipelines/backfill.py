@@ -91,11 +91,11 @@ def _print_end(pipeline: "Pipeline", done: "Summary", *, as_json: bool, stopped:
         return
     for name, found in done.left_out.items():
         for each in found:
-            print_line(f"{name}: {each} is left out, it is there or comes by itself")
+            print_line(f"{name}: {each} skipped: written before, or left to the run")
     for name, parts in done.written.items():
         for each in parts:
             print_line(f"{name}: {each} is written")
     if stopped:
         print_line("stopped; the same command goes on")
     elif not done.written:
-        print_line("nothing was missing")
+        print_line("nothing to backfill")

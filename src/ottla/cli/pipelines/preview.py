@@ -54,19 +54,19 @@ def preview(
                 print_json({"pipeline": pipeline.name, "steps": steps})
             else:
                 for each in found:
-                    _print(each)
+                    print_preview(each)
         finally:
             session.stop()
 
 
-def _print(each: "Preview") -> None:
+def print_preview(each: "Preview") -> None:
     from pyspark_ottla.pipeline.view import counted
 
     shown = "" if each.row_count == len(each.rows) else f", the first {len(each.rows)}"
     print_line(f"{each.kind} {each.name}: {counted(each.row_count, 'row')}{shown}")
     if each.rows:
         cells = [{name: _cell(value) for name, value in row.items()} for row in each.rows]
-        print_rows(each.columns, cells)
+        print_rows(each.columns, cells, exact_names=True)
     for reason, count in each.refused.items():
         print_line(f"refused for {reason}: {counted(count, 'row')}")
     print_line("")

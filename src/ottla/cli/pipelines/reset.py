@@ -54,5 +54,5 @@ def reset(
     for path in done.set_aside:
         print_line(f"set aside {path}")
     for name, offsets in done.starts.items():
-        listed = ", ".join(f"{key} at {offset}" for key, offset in offsets.items())
-        print_line(f"{name} begins with {listed}")
+        listed = ", ".join(f"{key} offset {offset}" for key, offset in offsets.items())
+        print_line(f"{name} starts at {listed}")

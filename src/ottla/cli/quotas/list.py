@@ -71,5 +71,5 @@ def find_quotas(connection: Connection, entity: Entity, *, strict: bool = False)
             for entry in response.entries or ()
             for value in entry.values
         ),
-        key=lambda one: (entity_text(one.entity), one.key),
+        key=lambda quota: (entity_text(quota.entity), quota.key),
     )

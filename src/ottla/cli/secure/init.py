@@ -119,7 +119,7 @@ class Cluster:
             return False
         nodes = self.nodes
         first = nodes[0].name.replace("_", ":") if nodes else None
-        number = 1 + max((_node_id(one / "broker.yaml") for one in nodes), default=0)
+        number = 1 + max((_node_id(directory / "broker.yaml") for directory in nodes), default=0)
         node.mkdir(mode=0o700, exist_ok=True)
         write_private(node / "node.pem", self.new_keystore(host))
         write_private(node / "ca.pem", self.authority.certificate)

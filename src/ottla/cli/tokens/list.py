@@ -24,7 +24,7 @@ def list_tokens(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson 
             "expires": time_text(token.expiry_timestamp),
             "max": time_text(token.max_timestamp),
         }
-        for token in sorted(tokens, key=lambda one: one.token_id)
+        for token in sorted(tokens, key=lambda found: found.token_id)
     ]
     if as_json:
         print_json(rows)

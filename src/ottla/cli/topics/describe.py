@@ -43,8 +43,10 @@ def describe(
         print_line(f"{document['topic']}  id {document['id']}{internal}")
         print_rows(COLUMNS, document["partitions"])
         for partition in document["partitions"]:
-            for one in damage.get(TopicPartition(document["topic"], partition["partition"]), ()):
-                print_line(f"partition {partition['partition']} is {one}")
+            for stretch in damage.get(
+                TopicPartition(document["topic"], partition["partition"]), ()
+            ):
+                print_line(f"partition {partition['partition']} is {stretch}")
 
 
 def _document(
@@ -65,8 +67,8 @@ def _document(
                 "start_offset": starts.get(partition.id),
                 "end_offset": ends.get(partition.id),
                 "damage": [
-                    one._asdict()
-                    for one in damage.get(TopicPartition(topic.name, partition.id), ())
+                    stretch._asdict()
+                    for stretch in damage.get(TopicPartition(topic.name, partition.id), ())
                 ],
             }
             for partition in topic.partitions

@@ -4,17 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
-from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
 
-from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ManyErrors
 from ottla.cli.output import print_line
-from ottla.cli.reassignment import ELECT_VERSION, PREFERRED
-from ottla.cli.replica_plan import by_topic
+from ottla.cli.reassignment import elect_preferred
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import TopicPartition
 
@@ -41,8 +37,8 @@ def elect_leaders(
                 )
         wanted = [
             topic_partition
-            for topic_partition, one in partitions.items()
-            if one.leader_id != one.replica_nodes[0]
+            for topic_partition, state in partitions.items()
+            if state.leader_id != state.replica_nodes[0]
             and (not topics or topic_partition.topic in topics)
         ]
         if not wanted:
@@ -55,22 +51,12 @@ def elect_leaders(
 
 def _elect(broker: BrokerCall, topic_partitions: list[TopicPartition]) -> dict[str, str]:
     """By partition, what went wrong."""
-    request = ElectLeadersRequest(
-        election_type=PREFERRED,
-        topic_partitions=tuple(
-            TopicPartitions(
-                topic=TopicName(topic), partitions=tuple(i32(one.partition) for one in found)
-            )
-            for topic, found in by_topic(topic_partitions)
-        ),
-    )
-    response = broker.call(request, ELECT_VERSION)
-    check(response.error_code, "election")
+    response = elect_preferred(broker, topic_partitions)
     return {
-        f"{topic.topic}-{one.partition_id}": one.error_message or one.error_code.name
+        f"{topic.topic}-{result.partition_id}": result.error_message or result.error_code.name
         for topic in response.replica_election_results
-        for one in topic.partition_result
-        if one.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
+        for result in topic.partition_result
+        if result.error_code not in (ErrorCode.none, ErrorCode.election_not_needed)
     }
 
 

@@ -34,13 +34,13 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[str, Any]]:
     rows = []
-    for topic_partition, one in sorted(reader.partitions().items()):
-        missing = [node for node in one.replica_nodes if node not in one.isr_nodes]
+    for topic_partition, partition in sorted(reader.partitions().items()):
+        missing = [node for node in partition.replica_nodes if node not in partition.isr_nodes]
         damaged = damage.get(topic_partition, [])
-        if one.leader_id >= 0 and not missing and not damaged:
+        if partition.leader_id >= 0 and not missing and not damaged:
             continue
         problems = list(map(str, damaged))
-        if one.leader_id < 0:
+        if partition.leader_id < 0:
             problems.insert(0, "no leader")
         elif missing:
             problems.insert(0, f"out of sync: {', '.join(map(str, missing))}")
@@ -48,9 +48,9 @@ def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[
             {
                 "topic": topic_partition.topic,
                 "partition": topic_partition.partition,
-                "leader": one.leader_id if one.leader_id >= 0 else None,
-                "replicas": list(one.replica_nodes),
-                "isr": list(one.isr_nodes),
+                "leader": partition.leader_id if partition.leader_id >= 0 else None,
+                "replicas": list(partition.replica_nodes),
+                "isr": list(partition.isr_nodes),
                 "problem": "; ".join(problems),
             }
         )

@@ -5,16 +5,11 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kio.schema.describe_configs.v4.request import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
 from kio.schema.metadata.v13.response import MetadataResponsePartition
-from kio.static.primitive import i8
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
-from ottla.cli.broker_configs import TOPIC
-from ottla.cli.cluster_reader import DESCRIBE_CONFIGS_VERSION, ClusterReader
+from ottla.cli.broker_configs import topic_configs
+from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.output import print_json, print_line, print_rows
@@ -30,7 +25,6 @@ from ottla.records.comparison import (
 )
 
 COLUMNS = ("topic", "partition", "node", "offset", "problem")
-_POLICY = "cleanup.policy"
 
 
 class Found(NamedTuple):
@@ -86,21 +80,22 @@ def verify(
     with bootstrap_broker(connection) as broker, ExitStack() as stack:
         reader = ClusterReader(broker)
         partitions = _chosen(reader.partitions(), topic, partition)
-        compacted = _compacted(broker, {one.topic for one in partitions})
+        topics = {topic_partition.topic for topic_partition in partitions}
+        policies = topic_configs(broker, "cleanup.policy", topics)
         nodes = {node.node_id: node for node in reader.nodes() if not node.fenced}
         brokers: dict[int, BrokerCall] = {}
         for node_id in sorted(
-            {node_id for one in partitions.values() for node_id in one.isr_nodes}
+            {node_id for state in partitions.values() for node_id in state.isr_nodes}
         ):
             if node_id in nodes:
                 node = nodes[node_id]
                 other = broker.beside(node_id, node.host, node.port)
                 brokers[node_id] = stack.enter_context(other)
         for topic_partition, state in sorted(partitions.items()):
-            is_compacted = topic_partition.topic in compacted
+            is_compacted = "compact" in (policies.get(topic_partition.topic) or "")
             found += _verify(brokers, topic_partition, state, is_compacted=is_compacted)
     _show(found, len(partitions), as_json)
-    return ExitCode.FAILED if any(one.is_different for one in found) else ExitCode.OK
+    return ExitCode.FAILED if any(replica.is_different for replica in found) else ExitCode.OK
 
 
 def _chosen(
@@ -117,24 +112,6 @@ def _chosen(
     if topic is not None and not chosen:
         raise CommandError(f"there is no such partition of topic {topic!r}")
     return chosen
-
-
-def _compacted(broker: BrokerCall, topics: set[str]) -> set[str]:
-    resources = tuple(
-        DescribeConfigsResource(
-            resource_type=i8(TOPIC), resource_name=name, configuration_keys=(_POLICY,)
-        )
-        for name in sorted(topics)
-    )
-    request = DescribeConfigsRequest(
-        resources=resources, include_synonyms=False, include_documentation=False
-    )
-    return {
-        result.resource_name
-        for result in broker.call(request, DESCRIBE_CONFIGS_VERSION).results
-        for config in result.configs
-        if config.name == _POLICY and "compact" in (config.value or "")
-    }
 
 
 def _verify(
@@ -161,7 +138,9 @@ def _verify(
     readers = [ReplicaReader(brokers[node_id], topic_partition) for node_id in in_sync]
     try:
         end_offset = readers[0].end_offset()
-        differences = _compare(readers, [one.bounds(end_offset) for one in readers], is_compacted)
+        differences = _compare(
+            readers, [reader.bounds(end_offset) for reader in readers], is_compacted
+        )
     except CommandError as error:
         return [*left_out, found(state.leader_id, f"could not be compared: {error}")]
     return left_out + [
@@ -174,14 +153,17 @@ def _compare(
     readers: list[ReplicaReader], bounds: list[Bounds], is_compacted: bool
 ) -> dict[int, Difference]:
     """The first difference of each replica that is unlike most."""
-    start_offset = max(one.log_start_offset for one in bounds)
-    end_offset = min(one.high_watermark for one in bounds)
+    start_offset = max(bound.log_start_offset for bound in bounds)
+    end_offset = min(bound.high_watermark for bound in bounds)
 
     def differences(reference: ReplicaReader) -> dict[int, Difference]:
         compared = (
-            (one.node_id, _first_difference(reference, one, start_offset, end_offset, is_compacted))
-            for one in readers
-            if one is not reference
+            (
+                reader.node_id,
+                _first_difference(reference, reader, start_offset, end_offset, is_compacted),
+            )
+            for reader in readers
+            if reader is not reference
         )
         return {node_id: difference for node_id, difference in compared if difference is not None}
 
@@ -198,7 +180,7 @@ def _first_difference(
     end_offset: int,
     is_compacted: bool,
 ) -> Difference | None:
-    contents = [one.content(start_offset, end_offset) for one in (reference, other)]
+    contents = [reader.content(start_offset, end_offset) for reader in (reference, other)]
     if is_compacted:
         return first_different_record(*(chain.from_iterable(map(records_of, c)) for c in contents))
     return first_different_batch(*(chain.from_iterable(map(batches_of, c)) for c in contents))
@@ -206,14 +188,16 @@ def _first_difference(
 
 def _show(found: list[Found], count: int, as_json: bool) -> None:
     if as_json:
-        print_json([one.document() for one in found])
+        print_json([replica.document() for replica in found])
         return
     if found:
-        print_rows(COLUMNS, [one.document() for one in found])
-    if not any(one.is_different for one in found):
+        print_rows(COLUMNS, [replica.document() for replica in found])
+    if not any(replica.is_different for replica in found):
         print_line(f"the replicas of {count} partitions have the same records")
-    for one in found:
-        if one.is_different:
-            take_away, copy_again = one.repair()
-            print_line(f"copy {one.topic_partition} on node {one.node_id} again from the others:")
+    for replica in found:
+        if replica.is_different:
+            take_away, copy_again = replica.repair()
+            print_line(
+                f"copy {replica.topic_partition} on node {replica.node_id} again from the others:"
+            )
             print_line(f"  {take_away}\n  {copy_again}")

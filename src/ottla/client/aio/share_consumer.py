@@ -1,4 +1,4 @@
-"""Takes records from a queue, from asyncio."""
+"""Consume a queue from asyncio."""
 
 import asyncio
 import contextlib
@@ -10,13 +10,12 @@ from typing import Any, Self
 from ottla.client import share_consumer
 from ottla.client.aio.in_thread import InThread, in_thread, in_thread_chained
 from ottla.client.config import ShareConsumerConfig
-from ottla.client.messages import Message
 
 _Blocking = share_consumer.ShareConsumer
 
 
 class ShareConsumer(InThread):
-    """Messages are acknowledged with `await consumer.ack(message)`."""
+    """Acknowledge messages with `await consumer.ack(message)`."""
 
     def __init__(self, config: ShareConsumerConfig | None = None, **settings: Any) -> None:
         super().__init__(_Blocking(config, **settings))
@@ -36,8 +35,8 @@ class ShareConsumer(InThread):
     renew = in_thread(_Blocking.renew)
     commit = in_thread(_Blocking.commit)
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        """Messages as they come, until the consumer is closed."""
+    async def __aiter__(self) -> AsyncIterator[share_consumer.ShareMessage]:
+        """Yield messages until the consumer is closed."""
         while not self._closed:
             for message in await self.poll():
                 yield message
@@ -50,9 +49,9 @@ class ShareConsumer(InThread):
         concurrency: int = 1,
         stop: asyncio.Event | None = None,
     ) -> None:
-        """Await the handler with every message, until SIGTERM, SIGINT or `stop`; then close.
+        """Await the handler with every message until SIGTERM, SIGINT or `stop`, then close.
 
-        As `ottla.client.ShareConsumer.run`, with tasks in place of threads.
+        Like `ottla.client.ShareConsumer.run`, with tasks instead of threads.
         """
         stop = stop or asyncio.Event()
         free = asyncio.Semaphore(concurrency)
@@ -102,7 +101,7 @@ class ShareConsumer(InThread):
 
 @contextlib.contextmanager
 def _stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """In the main thread, the only one that may; elsewhere nothing changes."""
+    """Installs signal handlers, in the main thread only; does nothing in other threads."""
     numbers = (signal.SIGTERM, signal.SIGINT)
     if threading.current_thread() is not threading.main_thread():
         yield

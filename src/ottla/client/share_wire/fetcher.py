@@ -18,7 +18,12 @@ from asyncio import AbstractEventLoop, Task
 from contextlib import suppress
 from typing import Final, Protocol
 
-from ottla.client.share_wire.share_session import Fetched, FetchTerms, ShareSession, is_session_lost
+from ottla.client.share_wire.share_session import (
+    FetchedShares,
+    FetchTerms,
+    ShareSession,
+    is_session_lost,
+)
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.records.errors import RecordError
 
@@ -46,7 +51,9 @@ class Queue(Protocol):
 
     def terms(self, count: int, *, waits: bool) -> FetchTerms: ...
 
-    def on_fetched(self, session: ShareSession, fetched: Fetched, terms: FetchTerms) -> None: ...
+    def on_fetched(
+        self, session: ShareSession, fetched: FetchedShares, terms: FetchTerms
+    ) -> None: ...
 
     def on_looked(self) -> None:
         """This fetcher knows more about what is there."""
@@ -54,7 +61,7 @@ class Queue(Protocol):
     async def on_trouble(self, error: Exception) -> None: ...
 
 
-class Fetcher:
+class ShareFetcher:
     def __init__(self, session: ShareSession, queue: Queue, loop: AbstractEventLoop) -> None:
         self.partitions: set[int] = set()
         self.is_cold = False
@@ -129,7 +136,7 @@ class Fetcher:
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
-    async def _fetch_hot(self) -> Fetched:
+    async def _fetch_hot(self) -> FetchedShares:
         while not (count := self._queue.claim()):
             self._wanted.clear()
             await self._wanted.wait()
@@ -143,16 +150,16 @@ class Fetcher:
             self.is_cold = True
         return fetched
 
-    async def _fetch_cold(self) -> Fetched:
+    async def _fetch_cold(self) -> FetchedShares:
         count = self._queue.part_of_demand()
         if not count:
             self.is_cold = False  # What comes from now on nobody looks for.
-            return Fetched()
+            return FetchedShares()
         fetched = await self._fetch(self._queue.terms(count, waits=True))
         self.is_cold = not fetched.acquired
         return fetched
 
-    async def _fetch(self, terms: FetchTerms) -> Fetched:
+    async def _fetch(self, terms: FetchTerms) -> FetchedShares:
         if terms.holds:
             self._answered.clear()
         try:
@@ -163,6 +170,6 @@ class Fetcher:
             self._answered.set()
 
 
-def _partition_error(fetched: Fetched) -> BrokerError:
+def _partition_error(fetched: FetchedShares) -> BrokerError:
     partition, code = next(iter(fetched.errors.items()))
     return BrokerError(code, f"partition {partition}")

@@ -18,12 +18,17 @@ from ottla.client.share_wire.fetcher import (
     FETCH_WAIT_MS_MAX,
     FETCH_WAIT_MS_WITH_LOCKS,
     RECORDS_MAX,
-    Fetcher,
+    ShareFetcher,
 )
 from ottla.client.share_wire.membership import Membership
 from ottla.client.share_wire.session_locks import SessionLocks
 from ottla.client.share_wire.settling import Claim, Verdict
-from ottla.client.share_wire.share_session import Fetched, FetchTerms, SessionKey, ShareSession
+from ottla.client.share_wire.share_session import (
+    FetchedShares,
+    FetchTerms,
+    SessionKey,
+    ShareSession,
+)
 from ottla.client.share_wire.waiting import Waiter, WaitingLine
 from ottla.client.wire.cluster import NO_LEADER, Topic
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError
@@ -101,7 +106,7 @@ class ShareMember:
         self.locks = None if holds else SessionLocks(loop, lambda: self._membership.lock_ms)
         self._line: WaitingLine[Taken] = WaitingLine()
         self._claimed = 0  # Of the demand, by fetchers that do not wait.
-        self._fetchers: dict[int, Fetcher] = {}  # By node.
+        self._fetchers: dict[int, ShareFetcher] = {}  # By node.
         self._key: SessionKey | None = None
         self._overdue: dict[Waiter[Taken], None] = {}
         self._trouble: Exception = Unreachable(f"no leader of {topic} answers")
@@ -199,7 +204,7 @@ class ShareMember:
         """What is said of locks in the session has to wait for the fetch before it."""
         return FETCH_WAIT_MS_MAX if not self.locks else FETCH_WAIT_MS_WITH_LOCKS
 
-    def on_fetched(self, session: ShareSession, fetched: Fetched, terms: FetchTerms) -> None:
+    def on_fetched(self, session: ShareSession, fetched: FetchedShares, terms: FetchTerms) -> None:
         if fetched.lock_ms:
             self._membership.lock_ms = fetched.lock_ms
         if self.locks is not None:
@@ -273,10 +278,10 @@ class ShareMember:
             for node_id, partitions in led.items():
                 if node_id not in self._fetchers:
                     session = ShareSession(self._cluster, key, node_id)
-                    self._fetchers[node_id] = Fetcher(session, self, self._loop)
+                    self._fetchers[node_id] = ShareFetcher(session, self, self._loop)
                 self._fetchers[node_id].partitions = partitions
 
-    def _close(self, fetcher: Fetcher) -> None:
+    def _close(self, fetcher: ShareFetcher) -> None:
         """Not awaited: it may be the fetcher itself that noticed the change."""
         task = self._loop.create_task(fetcher.close())
         self._closing.add(task)

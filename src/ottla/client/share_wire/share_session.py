@@ -62,7 +62,7 @@ class FetchTerms(NamedTuple):
 
 
 @dataclass(slots=True)
-class Fetched:
+class FetchedShares:
     acquired: list[Acquired] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     errors: dict[int, ErrorCode] = field(default_factory=dict)  # By partition.
@@ -91,7 +91,7 @@ class ShareSession:
         partitions: Iterable[int],
         terms: FetchTerms,
         acknowledgements: Sequence[Acknowledgement] = (),
-    ) -> Fetched:
+    ) -> FetchedShares:
         """WireError if the session, and with it every lock that is not held, is lost."""
         async with self._turn:
             wanted = set(partitions)
@@ -220,8 +220,8 @@ class ShareSession:
         indexes = tuple(i32(partition) for partition in sorted(partitions))
         return (share_fetch.ForgottenTopic(topic_id=self.key.topic_id, partitions=indexes),)
 
-    def _fetched(self, response: Any) -> Fetched:
-        fetched = Fetched(lock_ms=in_milliseconds(response.acquisition_lock_timeout))
+    def _fetched(self, response: Any) -> FetchedShares:
+        fetched = FetchedShares(lock_ms=in_milliseconds(response.acquisition_lock_timeout))
         for topic in response.responses:
             for data in topic.partitions:
                 partition = data.partition_index

@@ -1,8 +1,8 @@
 """A member of a consumer group that divides the partitions of one topic (KIP-848).
 
-The coordinator assigns; a member says in each heartbeat what it holds, and has given a partition up
-before it says that it does not hold it any more. So a partition has one owner at a time, up to a
-member that cannot reach the coordinator: it gives up everything when its session may be over.
+The coordinator assigns. Each heartbeat lists the partitions that the member owns, and it gives up a
+partition before it stops listing it. So a partition has one owner at a time, even if a member
+cannot reach the coordinator: it gives up everything when its session may have expired.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from ottla.client.wire.errors import BrokerError, WireError, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
-SESSION_TIMEOUT_S = 45.0  # What brokers have by default.
+SESSION_TIMEOUT_S = 45.0  # Brokers' default.
 REBALANCE_TIMEOUT_MS = 60_000
 
 _JOIN = 0
@@ -38,19 +38,19 @@ _FENCED = (
 _FIRST_PAUSE_S = 0.1
 _PAUSE_S_MAX = 5.0
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Coordinator(Protocol):
     async def call(self, request: Any) -> Any:
-        """The response of the group's coordinator; a WireError if there is none."""
+        """The coordinator's response. Raises WireError if there is none."""
 
     def forget(self) -> None:
-        """Ask anew who it is."""
+        """Look up the coordinator again."""
 
 
 class GroupMember:
-    """`on_change` gets what is owned now, and returns when it has let go of the rest."""
+    """`on_change` receives the owned partitions, and returns once it has released the others."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class GroupMember:
         self._epoch = _JOIN
         self._topic_id: uuid.UUID | None = None
         self._interval_s = 1.0
-        self._is_changed = True  # The coordinator has to hear what is owned.
+        self._is_changed = True  # The coordinator must learn what is owned.
 
     async def run(self) -> None:
-        """Until cancelled; leaves the group then."""
+        """Runs until cancelled, then leaves the group."""
         pause_s = _FIRST_PAUSE_S
         last_heard_s = time.monotonic()
         try:
@@ -79,7 +79,7 @@ class GroupMember:
                 try:
                     await self._heartbeat()
                 except WireError as error:
-                    _log.debug("heartbeat to group %s: %s", self._group, error)
+                    logger.debug("heartbeat to group %s: %s", self._group, error)
                     self._coordinator.forget()
                     if time.monotonic() - last_heard_s > SESSION_TIMEOUT_S:
                         await self._lose_everything()

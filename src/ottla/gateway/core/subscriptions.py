@@ -1,8 +1,8 @@
-"""Subscriptions: records of a topic that are sent to a URL, and how they are kept.
+"""Subscriptions: records of a topic sent to a URL, and how subscriptions are stored.
 
 A subscription is a record of a compacted topic, with its id as key. Its deliveries are those of a
-share group, so what was delivered, what waits for its next try and what became a dead letter is
-known to the brokers, and a gateway that dies leaves nothing behind.
+share group, so the brokers know what was delivered, what waits for a retry and what became a dead
+letter, and a gateway that dies leaves nothing behind.
 """
 
 import json
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ottla.gateway.core.filters import EVERYTHING, Filter, parse_filter
-from ottla.gateway.core.webhook_calls import Answer, parse_url
+from ottla.gateway.core.webhook_calls import WebhookAnswer, parse_url
 from ottla.gateway.core.webhook_signatures import new_secret, parse_secret
 
 TOPIC = "__gateway_subscriptions"
@@ -24,7 +24,7 @@ RETRY_MS_MAX = 3_600_000
 CONCURRENCY = 4
 CONCURRENCY_MAX = 64
 MAX_DELIVERIES = 5
-MAX_DELIVERIES_MAX = 25  # The most that a share group can be configured to.
+MAX_DELIVERIES_MAX = 25  # The maximum that a share group can be configured to.
 
 ACTIVE = "active"
 DISABLED = "disabled"
@@ -59,12 +59,12 @@ class Subscription:
     max_deliveries: int = MAX_DELIVERIES
     concurrency: int = CONCURRENCY
     state: str = ACTIVE
-    reason: str = ""  # Why it is disabled.
+    reason: str = ""  # Why it was disabled.
     created_ms: int = 0
 
     @classmethod
     def create(cls, data: object, now_ms: int) -> Self:
-        """From what a user asks for; ValueError says what is wrong."""
+        """From a user's request. Raises ValueError with the reason."""
         if not isinstance(data, Mapping):
             raise ValueError("a subscription is an object")
         unknown = sorted(set(data) - _FIELDS)
@@ -95,7 +95,7 @@ class Subscription:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """As `to_bytes` wrote it; ValueError if it did not."""
+        """The inverse of `to_bytes`. Raises ValueError for anything else."""
         try:
             found = json.loads(data)
             return cls(**(found | {"filter": parse_filter(found["filter"])}))
@@ -106,7 +106,7 @@ class Subscription:
         return json.dumps(self._fields() | {"secret": self.secret}).encode()
 
     def shown(self) -> dict[str, Any]:
-        """For users; the secret is told only once."""
+        """For users; the secret is shown only once, elsewhere."""
         return self._fields()
 
     def disabled(self, reason: str) -> Self:
@@ -125,25 +125,25 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The record is to be delivered again."""
+    """Redeliver the record."""
 
     delay_ms: int
 
 
 class Settle:
-    """What becomes of a delivery besides another try."""
+    """Outcomes of a delivery other than a retry."""
 
     ACKNOWLEDGE = "acknowledge"
-    REJECT = "reject"  # To the dead letters.
+    REJECT = "reject"  # Make it a dead letter.
     DISABLE = "disable"  # The receiver wants no more; the record stays in the group.
 
 
 def after_call(
-    subscription: Subscription, answer: Answer | None, delivery_count: int
+    subscription: Subscription, answer: WebhookAnswer | None, delivery_count: int
 ) -> str | Retry:
-    """What a receiver's answer means; None: there was none.
+    """What a receiver's answer means; None if there was no answer.
 
-    A receiver that asks for time with Retry-After gets it, but never less than it would anyway.
+    Retry-After can lengthen the delay, but not shorten it.
     """
     if answer is not None and 200 <= answer.status < 300:
         return Settle.ACKNOWLEDGE

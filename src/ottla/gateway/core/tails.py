@@ -1,10 +1,10 @@
 """The ends of partitions, read once for any number of readers.
 
-A tail is the last stretch of one partition: its newest records, decoded, in a buffer of bounded
-size. All tails that one broker leads are kept up by one waiting fetch. A follower has a position in
-each of its partitions and no buffer. While its positions are in the tails it is handed the shared
-records; one that is slower than the buffers are long, or that begins in the past, reads by itself
-until it has caught up. So a reader costs little, and a slow one delays nobody else.
+A tail holds one partition's newest records, decoded, in a bounded buffer. One waiting fetch per
+broker keeps all tails up to date that the broker leads. A follower has a position in each of its
+partitions and no buffer. While its positions are in the tails it receives the shared records; one
+that falls behind the buffers, or starts in the past, reads by itself until it has caught up. So a
+reader costs little, and a slow one delays nobody else.
 
 Only committed records are shown.
 """
@@ -26,49 +26,51 @@ from ottla.protocol.errors import ErrorCode
 from ottla.records.builder import Record
 
 TAIL_BYTES_MAX = 1 << 20
-RECORD_OVERHEAD_BYTES = 200  # What a decoded record costs besides its key, value and headers.
-WAIT_MS = 250  # A new tail is taken up when the fetch that waits comes back.
+RECORD_OVERHEAD_BYTES = 200  # Cost of a decoded record besides its key, value and headers.
+WAIT_MS = 250  # A new tail joins when the waiting fetch returns.
 READ_COUNT_MAX = 500
-NEW_PARTITIONS_S = 30.0  # How often topics are looked at for partitions that they got.
-OWN_READS_MAX = 16  # At a time; more readers of the past wait for one another.
+NEW_PARTITIONS_S = 30.0  # How often topics are checked for new partitions.
+OWN_READS_MAX = 16  # Concurrent; further readers of the past wait.
 
-UNKNOWN_COUNT_MAX = 3  # A broker that has just heard of a topic may not know it yet.
+UNKNOWN_COUNT_MAX = 3  # A broker may not know a brand-new topic yet.
 
 _GONE = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
 _FIRST_PAUSE_S = 0.05
 _PAUSE_S_MAX = 2.0
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Stretch(NamedTuple):
-    """A part of a partition as a fetch returned it."""
+    """Part of a partition, as returned by a fetch."""
 
     records: Sequence[Record]
-    next_offset: int  # Behind everything that was looked at, shown or not.
+    next_offset: int  # After everything that was examined, shown or not.
 
 
 class Source(Protocol):
-    """How partitions are read; errors are WireErrors."""
+    """How partitions are read. Errors are WireErrors."""
 
     async def leaders(self, topic: str, *, fresh: bool) -> Mapping[int, int]:
-        """Node ids by partition."""
+        """Node id by partition."""
 
     async def offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The first committed offset at or after each time in milliseconds; EARLIEST and LATEST
-        stand for the ends, and the end for a time after the last record."""
+        """The first committed offset at or after each time in milliseconds.
+
+        EARLIEST and LATEST stand for the ends; a time after the last record gives the end.
+        """
 
     async def fetch(
         self, node_id: int, positions: Mapping[TopicPartition, int], *, wait_ms: int
     ) -> dict[TopicPartition, Stretch | BrokerError]:
-        """With a wait on a connection that only waiting fetches use."""
+        """With a wait, uses a connection reserved for waiting fetches."""
 
     def leave(self, node_id: int) -> None:
-        """No more waiting fetches go to the node."""
+        """No more waiting fetches will go to the node."""
 
 
 class Item:
-    """A record of a partition, and what readers made of it, kept so that it is made once."""
+    """A partition's record and its encoding, which readers share."""
 
     __slots__ = ("encoded", "partition", "record")
 
@@ -79,7 +81,7 @@ class Item:
 
 
 class Gap(NamedTuple):
-    """Records that were removed before the reader came to them."""
+    """Records that were removed before the reader reached them."""
 
     partition: int
     first: int
@@ -94,7 +96,7 @@ class Tail:
         self.start = offset
         self.next_offset = offset
         self.followers: set[Follower] = set()
-        self.error: WireError | None = None  # The partition is gone.
+        self.error: WireError | None = None  # Set when the partition is gone.
         self._items: deque[tuple[Item, int]] = deque()
         self._bytes = 0
         self._bytes_max = bytes_max
@@ -114,13 +116,13 @@ class Tail:
         self.wake()
 
     def restart(self, offset: int) -> None:
-        """The log does not have the next offset; go on at another."""
+        """The log does not have the next offset; continue at another."""
         self._items.clear()
         self._bytes = 0
         partition = self.topic_partition.partition
         for follower in self.followers:
             if self.start <= follower.positions[partition] and offset < self.next_offset:
-                follower.positions[partition] = offset  # The log lost its end, or is a new one.
+                follower.positions[partition] = offset  # The log was truncated or recreated.
         self.start = self.next_offset = offset
         self.wake()
 
@@ -139,7 +141,7 @@ class Tail:
             return []
         if items[0][0].record.offset >= offset:
             return [item for item, _ in itertools.islice(items, count_max)]
-        # Readers that keep up want the last few.
+        # Readers that keep up want only the last few.
         found = [
             item
             for item, _ in itertools.takewhile(
@@ -151,11 +153,11 @@ class Tail:
 
 
 class Closed(Exception):
-    """The gateway stops; a reader comes again elsewhere."""
+    """The gateway is stopping; the reader reconnects elsewhere."""
 
 
 class Follower:
-    """One reader of partitions of a topic; `read` is called by one task at a time."""
+    """Reads partitions of a topic; `read` is called by one task at a time."""
 
     __slots__ = ("_filter", "_next", "_tails", "_waiter", "grows", "positions", "topic")
 
@@ -163,18 +165,18 @@ class Follower:
         self, tails: "Tails", topic: str, positions: dict[int, int], wanted: Filter, *, grows: bool
     ) -> None:
         self.topic = topic
-        self.positions = positions  # The next offset of each partition.
-        self.grows = grows  # Whether partitions that the topic gets later are read as well.
+        self.positions = positions  # Next offset by partition.
+        self.grows = grows  # Whether to read partitions added to the topic later.
         self._tails = tails
         self._filter = wanted
-        self._next = 0  # Which partition is looked at first, in turns.
+        self._next = 0  # Index of the partition to look at first; rotates.
         self._waiter: asyncio.Future[None] | None = None
 
     async def read(self, timeout_s: float) -> list[Item | Gap]:
-        """What comes next, with `positions` behind it; nothing when the time has passed.
+        """The next records, after advancing `positions`; empty after the timeout.
 
-        Records that the filter leaves out are passed over. BrokerError when a partition is gone,
-        Closed when the gateway stops.
+        Skips records that the filter excludes. Raises BrokerError when a partition is gone, Closed
+        when the gateway stops.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -205,7 +207,7 @@ class Follower:
         self._tails.forget(self)
 
     def _take(self) -> list[Item | Gap]:
-        """From the shared buffers."""
+        """Read from the shared buffers."""
         found: list[Item | Gap] = []
         order = list(self.positions)
         self._next = (self._next + 1) % len(order)
@@ -226,7 +228,7 @@ class Follower:
         return found
 
     async def _read_behind(self) -> list[Item | Gap]:
-        """By itself, from the first partition whose position is before its tail."""
+        """Fetch directly from the first partition whose position is before its tail."""
         for partition, position in self.positions.items():
             if position >= self._tails.tail(self.topic, partition).start:
                 continue
@@ -260,7 +262,7 @@ class Follower:
 
 
 class Tails:
-    """All tails of a gateway, by partition; there while they have followers."""
+    """All tails of a gateway, by partition; each exists while it has followers."""
 
     def __init__(self, source: Source, *, tail_bytes_max: int = TAIL_BYTES_MAX) -> None:
         self.source = source
@@ -268,12 +270,12 @@ class Tails:
         self.own_reads_count = 0
         self._tail_bytes_max = tail_bytes_max
         self._tails: dict[TopicPartition, Tail] = {}
-        self._fetches: dict[int, _Fetch] = {}  # By the node that is asked.
+        self._fetches: dict[int, _Fetch] = {}  # By node id.
         self._own_reads = asyncio.Semaphore(OWN_READS_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Keep an eye on the topics; end the readers when the gateway stops."""
+        """Watch the topics; end the readers when the gateway stops."""
         while not stopping.is_set():
             try:
                 async with asyncio.timeout(NEW_PARTITIONS_S):
@@ -291,7 +293,7 @@ class Tails:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def end_readers(self) -> None:
-        """Every read, now and later, raises Closed."""
+        """Every read, current and future, raises Closed."""
         self.is_closed = True
         for tail in self._tails.values():
             tail.wake()
@@ -304,7 +306,7 @@ class Tails:
         *,
         grows: bool = False,
     ) -> Follower:
-        """A reader that begins at these offsets; the caller closes it."""
+        """A reader that starts at these offsets; the caller closes it."""
         assert positions, "a follower of no partition"
         follower = Follower(self, topic, {}, wanted, grows=grows)
         try:
@@ -331,7 +333,7 @@ class Tails:
                     del self._tails[topic_partition]
 
     async def read(self, topic_partition: TopicPartition, offset: int) -> Stretch | Gap:
-        """One stretch for one reader that is behind."""
+        """Read one stretch for one reader that is behind."""
         self.own_reads_count += 1
         async with self._own_reads:
             leaders = await self.source.leaders(topic_partition.topic, fresh=False)
@@ -349,7 +351,7 @@ class Tails:
             return answer
 
     async def look_for_partitions(self) -> None:
-        """Let followers that grow read the partitions that their topics have got."""
+        """Add new partitions of the topics to followers that grow."""
         growing: dict[str, set[Follower]] = {}
         for tail in self._tails.values():
             found = {follower for follower in tail.followers if follower.grows}
@@ -366,14 +368,14 @@ class Tails:
     async def _join(self, follower: Follower, topic_partition: TopicPartition, offset: int) -> None:
         if topic_partition not in self._tails:
             end = (await self.source.offsets({topic_partition: LATEST}))[topic_partition]
-            if topic_partition not in self._tails:  # Another reader may have been faster.
+            if topic_partition not in self._tails:  # Another reader may have added it.
                 self._tails[topic_partition] = Tail(topic_partition, end, self._tail_bytes_max)
                 self.attach_to_leaders([self._tails[topic_partition]])
         self._tails[topic_partition].followers.add(follower)
         follower.positions[topic_partition.partition] = offset
 
     def attach_to_leaders(self, tails: Sequence[Tail], pause_s: float = 0) -> None:
-        """Put tails under the fetches of the nodes that lead them now; after a pause, anew."""
+        """Add tails to the fetches of their current leaders; after a pause, with fresh metadata."""
         by_topic: dict[str, list[Tail]] = {}
         for tail in tails:
             by_topic.setdefault(tail.topic_partition.topic, []).append(tail)
@@ -388,7 +390,7 @@ class Tails:
             try:
                 leaders = await self.source.leaders(topic, fresh=pause_s > 0)
             except WireError as error:
-                _log.debug("who leads the partitions of %s: %s", topic, error)
+                logger.debug("who leads the partitions of %s: %s", topic, error)
                 gone = isinstance(error, BrokerError) and error.code in _GONE
                 unknown_count += gone
                 if not error.may_pass or unknown_count == UNKNOWN_COUNT_MAX:
@@ -427,11 +429,11 @@ class Tails:
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("following partitions: %s", error, exc_info=error)
+            logger.error("following partitions: %s", error, exc_info=error)
 
 
 class _Fetch:
-    """The waiting fetch that keeps up the tails of one node, one request after the other."""
+    """The waiting fetch that keeps one node's tails up to date, one request at a time."""
 
     def __init__(self, owner: Tails, node_id: int) -> None:
         self.node_id = node_id
@@ -440,7 +442,7 @@ class _Fetch:
         self._pause_s = 0.0
 
     def drop_unwanted(self) -> bool:
-        """Whether there is still something to fetch."""
+        """Drop tails without followers; returns whether any are left."""
         self.tails = {tail for tail in self.tails if self._owner.is_followed(tail)}
         return bool(self.tails)
 
@@ -454,7 +456,7 @@ class _Fetch:
                 if not await self._on_answer(tail, answers[topic_partition]):
                     refused.append(tail)
         except WireError as error:
-            _log.debug("fetch from node %d: %s", self.node_id, error)
+            logger.debug("fetch from node %d: %s", self.node_id, error)
             refused = list(asked.values())
         if refused:
             self.tails -= set(refused)
@@ -464,7 +466,7 @@ class _Fetch:
             self._pause_s = 0.0
 
     async def _on_answer(self, tail: Tail, answer: Stretch | BrokerError) -> bool:
-        """False if somebody else has to be asked."""
+        """False if another node must be asked."""
         if isinstance(answer, Stretch):
             if answer.next_offset > tail.next_offset:
                 tail.extend(answer)

@@ -1,7 +1,7 @@
-"""HTTP calls to addresses that somebody else chose.
+"""HTTP calls to addresses that someone else chose.
 
-One request, one connection, and only the head of the answer is read. The name is resolved here, and
-the connection is made to an address that was checked, so a name that means something else a moment
+One request, one connection, and only the head of the answer is read. The name is resolved here and
+the connection made to an address that was checked, so a name that resolves differently a moment
 later reaches nothing else. Redirects are not followed: a 3xx is an answer like any other.
 """
 
@@ -27,11 +27,11 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class CallFailed(Exception):
-    """No answer: no connection, a broken one, or not in time."""
+    """No answer: no connection, a broken one, or a timeout."""
 
 
 class AddressRefused(CallFailed):
-    """The name leads only to addresses that must not be called."""
+    """The name resolves only to addresses that must not be called."""
 
 
 class Url(NamedTuple):
@@ -46,13 +46,13 @@ class Url(NamedTuple):
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-class Answer(NamedTuple):
+class WebhookAnswer(NamedTuple):
     status: int
-    retry_after_s: int | None = None  # If it says so in seconds.
+    retry_after_s: int | None = None  # If given in seconds.
 
 
 def parse_url(text: str) -> Url:
-    """ValueError says what is wrong."""
+    """Raises ValueError with the reason."""
     if len(text) > URL_LENGTH_MAX:
         raise ValueError(f"the URL has more than {URL_LENGTH_MAX} characters")
     if not text.isascii() or not text.isprintable() or " " in text:
@@ -66,7 +66,7 @@ def parse_url(text: str) -> Url:
         raise ValueError("the URL has a fragment (#), which is never sent")
     if not parts.hostname:
         raise ValueError("the URL has no host")
-    port = parts.port  # ValueError if it is no port.
+    port = parts.port  # Raises ValueError for an invalid port.
     if port == 0:
         raise ValueError("the URL has port 0")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -89,10 +89,10 @@ class Caller:
 
     @property
     def rules(self) -> str:
-        """The same for callers that may call the same addresses; empty by default."""
+        """Equal for callers that may call the same addresses; empty by default."""
         return ",".join(sorted({str(network) for network in self._allowed}))
 
-    async def post(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def post(self, url: Url, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
         outcome = "failed"
         try:
             answer = await self._answer(url, headers, body)
@@ -101,7 +101,7 @@ class Caller:
         finally:
             self._counts.webhook_calls[outcome] += 1
 
-    async def _answer(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def _answer(self, url: Url, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(url, headers, body)
@@ -112,7 +112,7 @@ class Caller:
             raise CallFailed(f"no answer from {url.authority}: {reason}") from None
 
     async def addresses(self, url: Url) -> list[str]:
-        """Those that may be called; AddressRefused if that is none of them."""
+        """The addresses that may be called. Raises AddressRefused if there are none."""
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
@@ -127,7 +127,7 @@ class Caller:
             )
         return callable_ones
 
-    async def _post(self, url: Url, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def _post(self, url: Url, headers: Mapping[str, str], body: bytes) -> WebhookAnswer:
         reader, writer = await self._connect(url)
         try:
             lines = [
@@ -139,7 +139,7 @@ class Caller:
                 *(f"{name}: {value}" for name, value in headers.items()),
             ]
             writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
-            # The answer may come before the whole request was taken.
+            # The answer may come before the whole request has been sent.
             answer = await _read_answer(reader)
             await _let_it_finish(reader)
             return answer
@@ -174,7 +174,7 @@ class Caller:
         return self._tls
 
 
-async def _read_answer(reader: asyncio.StreamReader) -> Answer:
+async def _read_answer(reader: asyncio.StreamReader) -> WebhookAnswer:
     while True:
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -183,11 +183,11 @@ async def _read_answer(reader: asyncio.StreamReader) -> Answer:
             raise ValueError("the answer is not HTTP")
         status = int(rest[:3])
         if status >= 200:
-            return Answer(status, _retry_after(lines))
+            return WebhookAnswer(status, _retry_after(lines))
 
 
 async def _let_it_finish(reader: asyncio.StreamReader) -> None:
-    """A server that is cut off in its answer may take that for a failure."""
+    """Some servers take being cut off in their answer for a failure."""
     remaining = BODY_BYTES_MAX
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(BODY_TIMEOUT_S):

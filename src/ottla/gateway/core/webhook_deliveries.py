@@ -1,10 +1,10 @@
 """Delivers the records of one subscription to its URL, a few at a time.
 
-A record is acknowledged when the receiver said 2xx, and only then. What failed waits in the broker
-for its next try, so nothing is kept here, and another gateway goes on where this one ends.
+A record is acknowledged only once the receiver has answered 2xx. A failed one waits in the broker
+for its retry, so nothing is stored here, and another gateway continues where this one ends.
 
-What was received and never sent goes back and is not counted: when this ends, and when the address
-is one that this gateway must not call, which says nothing about the receiver.
+What was received and never sent goes back without counting as a delivery: when this ends, and when
+this gateway must not call the address, which says nothing about the receiver.
 """
 
 import asyncio
@@ -21,9 +21,9 @@ from ottla.gateway.core.subscriptions import Retry, Settle, Subscription, after_
 from ottla.gateway.core.webhook_calls import (
     TIMEOUT_S,
     AddressRefused,
-    Answer,
     Caller,
     CallFailed,
+    WebhookAnswer,
     parse_url,
 )
 from ottla.gateway.core.webhook_signatures import parse_secret, sign
@@ -33,18 +33,18 @@ WAIT_MS: Final = 20_000
 LOCK_MS: Final = int(TIMEOUT_S * 1000) + 15_000  # For a call, and to settle it.
 SETTLE_TRIES: Final = 5
 
-_EMPTY_PAUSE_S: Final = 0.1  # A gateway that stops does not wait for records.
+_EMPTY_PAUSE_S: Final = 0.1  # A stopping gateway does not wait for records.
 _FIRST_PAUSE_S: Final = 0.5
 _PAUSE_S_MAX: Final = 30.0
-_CONCLUDE_S: Final = 5.0  # For what the receiver has answered, when this ends.
+_CONCLUDE_S: Final = 5.0  # To settle what the receiver has answered, at the end.
 
-_log = logging.getLogger("ottla.gateway")
+logger = logging.getLogger("ottla.gateway")
 
 Disable = Callable[[Subscription, str], Awaitable[None]]
 
 
 class Deliveries:
-    """Begins when it is made, ends with `close`."""
+    """Starts when created, ends with `close`."""
 
     def __init__(
         self, subscription: Subscription, queues: Queues, caller: Caller, disable: Disable
@@ -56,9 +56,9 @@ class Deliveries:
         self._url = parse_url(subscription.url)
         self._secret = parse_secret(subscription.secret)
         self._calls: set[asyncio.Task[None]] = set()
-        # Received, and not answered by the receiver: to put back if that is never known.
+        # Received, and not answered by the receiver: put back if no answer comes.
         self._unanswered: dict[asyncio.Task[None], Delivery] = {}
-        self.is_over = False  # It delivers no more: the receiver is gone, or must not be called.
+        self.is_over = False  # Delivers no more: the receiver is gone, or must not be called.
         self._running = asyncio.ensure_future(self._run())
 
     async def close(self) -> None:
@@ -88,7 +88,7 @@ class Deliveries:
                     lock_ms=LOCK_MS,
                 )
             except WireError as error:
-                _log.debug("webhook %s receives nothing: %s", self.subscription.id, error)
+                logger.debug("webhook %s receives nothing: %s", self.subscription.id, error)
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1))
                 pause_s = min(2 * pause_s, _PAUSE_S_MAX)
                 continue
@@ -102,7 +102,7 @@ class Deliveries:
                 await asyncio.sleep(_EMPTY_PAUSE_S)
 
     async def _wait_until_allowed(self) -> None:
-        """Take no records while the URL leads only where this gateway must not call."""
+        """Receive no records while all of the URL's addresses are forbidden to this gateway."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -110,26 +110,26 @@ class Deliveries:
                 return
             except AddressRefused as error:
                 if pause_s == _FIRST_PAUSE_S:
-                    _log.warning("webhook %s is not served here: %s", self.subscription.id, error)
+                    logger.warning("webhook %s is not served here: %s", self.subscription.id, error)
             except CallFailed:
-                return  # As for a receiver that does not answer: it counts as a delivery.
+                return  # Counts as a delivery, like a receiver that does not answer.
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
 
     def _on_delivered(self, task: asyncio.Task[None]) -> None:
-        """Here and not in the task: one that is cancelled before its first step never runs."""
+        """A callback, because a task cancelled before its first step never runs."""
         self._calls.discard(task)
         delivery = self._unanswered.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            _log.error("webhook %s: %s", self.subscription.id, error, exc_info=error)
+            logger.error("webhook %s has failed: %s", self.subscription.id, error, exc_info=error)
         elif delivery is not None:
             self._queues.put_back([delivery])
 
     async def _deliver(self, delivery: Delivery) -> None:
         record = _record(delivery)
         if self.is_over:
-            return  # And so unanswered.
+            return  # Stays unanswered, so it is put back.
         if not self.subscription.filter.matches(delivery.partition, record):
             self._on_answered()
             await self._settle(lambda: self._queues.acknowledge([delivery.handle]))
@@ -137,8 +137,8 @@ class Deliveries:
         try:
             answer = await self._call(delivery, record)
         except AddressRefused as error:
-            _log.warning("webhook %s ends here: %s", self.subscription.id, error)
-            self.is_over = True  # What replaces it waits until it may call.
+            logger.warning("webhook %s ends here: %s", self.subscription.id, error)
+            self.is_over = True  # Its replacement waits until it may call.
             return
         self._on_answered()
         await self._conclude(delivery, answer)
@@ -148,7 +148,7 @@ class Deliveries:
         assert task is not None
         del self._unanswered[task]
 
-    async def _call(self, delivery: Delivery, record: Record) -> Answer | None:
+    async def _call(self, delivery: Delivery, record: Record) -> WebhookAnswer | None:
         body = encode_record(delivery.topic, delivery.partition, record)
         number = self.subscription.message_id(delivery.partition, delivery.offset)
         headers = {
@@ -161,10 +161,10 @@ class Deliveries:
         except AddressRefused:
             raise
         except CallFailed as error:
-            _log.info("webhook %s: %s", self.subscription.id, error)
+            logger.info("webhook %s got no answer: %s", self.subscription.id, error)
             return None
 
-    async def _conclude(self, delivery: Delivery, answer: Answer | None) -> None:
+    async def _conclude(self, delivery: Delivery, answer: WebhookAnswer | None) -> None:
         handles = [delivery.handle]
         verdict = after_call(self.subscription, answer, delivery.delivery_count)
         match verdict:
@@ -180,7 +180,7 @@ class Deliveries:
                 await self._disable(self.subscription, "the receiver answered 410 Gone")
 
     async def _settle(self, settle: Callable[[], Awaitable[list[Settled]]]) -> None:
-        """What cannot be settled is delivered again when its lock ends."""
+        """What cannot be settled is redelivered when its lock expires."""
         pause_s = _FIRST_PAUSE_S
         for _ in range(SETTLE_TRIES):
             (settled,) = await settle()

@@ -1,12 +1,12 @@
 """Delivers the records of subscriptions to their URLs.
 
-Subscriptions are in partition 0 of a compacted topic, which every gateway reads. The topic has more
-partitions, with nothing in them: the gateways divide those among themselves as a consumer group,
-and the owner of partition hash(id) serves a subscription. When a gateway dies the others get its
-partitions. While two believe to be the owner, the locks of the share group keep a record from being
+Subscriptions are in partition 0 of a compacted topic, which every gateway reads. The topic's other
+partitions are empty: the gateways divide the partitions among themselves as a consumer group, and
+the owner of partition hash(id) serves a subscription. When a gateway dies, the others get its
+partitions. While two believe they own one, the share group's locks keep a record from being
 delivered by both.
 
-Gateways that may call different addresses are different groups, so that each subscription has an
+Gateways that may call different addresses form different groups, so that each subscription has an
 owner among those that may call its URL; the others leave it alone.
 """
 
@@ -36,12 +36,12 @@ from ottla.gateway.core.webhook_calls import Caller, CallFailed, parse_url
 from ottla.gateway.core.webhook_deliveries import Deliveries
 
 SUBSCRIPTIONS_MAX: Final = 10_000
-REFRESH_S: Final = 2.0  # How long another gateway's change takes to be seen.
+REFRESH_S: Final = 2.0  # How long until another gateway's change is seen.
 FIRST_REFRESH_S: Final = 10.0  # While there are no subscriptions at all.
 
 _CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
-_log = logging.getLogger("ottla.gateway")
+logger = logging.getLogger("ottla.gateway")
 
 
 class Webhooks:
@@ -54,21 +54,21 @@ class Webhooks:
         self._table = CompactedTable(cluster, TOPIC)
         self._owned: frozenset[int] = frozenset()
         self._group = _group(caller.rules)
-        self._known: dict[str, Subscription] = {}  # As they were last read.
+        self._known: dict[str, Subscription] = {}  # As last read.
         self._served: dict[str, Deliveries] = {}
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._start(self._run())
 
     async def close(self) -> None:
-        """Deliveries on their way are ended, and come again elsewhere."""
+        """Ends deliveries in progress; they are redelivered elsewhere."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._serve({})
 
-    # What users ask for.
+    # Requests by users.
 
     async def create(self, data: object) -> Subscription:
         try:
@@ -84,7 +84,7 @@ class Webhooks:
             raise Invalid(f"there are {SUBSCRIPTIONS_MAX} subscriptions, which is the most")
         settings = {
             "share.delivery.count.limit": str(subscription.max_deliveries),
-            "share.auto.offset.reset": "earliest",  # Of partitions that the topic gets later.
+            "share.auto.offset.reset": "earliest",  # For partitions added to the topic later.
             "share.isolation.level": "read_committed",
         }
         await self._administration.alter_configs(ResourceType.GROUP, subscription.group, settings)
@@ -110,7 +110,9 @@ class Webhooks:
         return enabled
 
     async def disable(self, subscription: Subscription, reason: str) -> None:
-        _log.warning("webhook %s to %s is disabled: %s", subscription.id, subscription.url, reason)
+        logger.warning(
+            "webhook %s to %s is disabled: %s", subscription.id, subscription.url, reason
+        )
         await self._put(subscription.disabled(reason))
 
     async def _put(self, subscription: Subscription) -> None:
@@ -123,10 +125,10 @@ class Webhooks:
             try:
                 found[number] = Subscription.from_bytes(data)
             except ValueError as error:
-                _log.warning("record %s of %s: %s", number, TOPIC, error)
+                logger.warning("record %s of %s: %s", number, TOPIC, error)
         return found
 
-    # What is delivered here.
+    # Deliveries by this gateway.
 
     async def _run(self) -> None:
         membership: asyncio.Task[None] | None = None  # While there are subscriptions.
@@ -136,7 +138,7 @@ class Webhooks:
                 await self._table.refresh()
                 self._known = self._read()
             except WireError as error:
-                _log.debug("reading the subscriptions: %s", error)
+                logger.debug("reading the subscriptions: %s", error)
             if self._known and membership is None:
                 coordinator = _Coordinator(self._cluster, self._group)
                 member = GroupMember(coordinator, self._group, TOPIC, self._on_owned)
@@ -153,7 +155,7 @@ class Webhooks:
                 pass
 
     async def _on_owned(self, owned: frozenset[int]) -> None:
-        """Lets go of what is not owned any more before it returns."""
+        """Returns once everything that is no longer owned is released."""
         self._owned = owned
         await self._serve({number: each.subscription for number, each in self._served.items()})
         self._changed.set()
@@ -164,7 +166,7 @@ class Webhooks:
             for number, subscription in known.items()
             if subscription.state == ACTIVE and _partition(number) in self._owned
         }
-        # One that is over may be wanted as it was: disabled and enabled again since the last look.
+        # One that is over may be wanted unchanged: disabled and re-enabled since the last look.
         ended = [
             each
             for number, each in self._served.items()
@@ -174,7 +176,7 @@ class Webhooks:
             del self._served[each.subscription.id]
         await asyncio.gather(*(each.close() for each in ended))
         for number, subscription in wanted.items():
-            # What is owned may have changed while deliveries ended.
+            # Ownership may have changed while deliveries ended.
             if number not in self._served and _partition(number) in self._owned:
                 self._served[number] = Deliveries(
                     subscription, self._queues, self._caller, self.disable
@@ -189,7 +191,7 @@ class Webhooks:
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("webhooks: %s", error, exc_info=error)
+            logger.error("webhooks have failed: %s", error, exc_info=error)
 
 
 class _Coordinator:

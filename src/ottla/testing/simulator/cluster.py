@@ -32,7 +32,7 @@ OVERRIDES = {
     "controller.quorum.fetch.timeout.ms": "1000",
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
-    "log.segment.bytes": "20000",
+    "internal.log.segment.bytes": "20000",
     "log.scrub.interval.ms": "10000",
     "log.flush.offset.checkpoint.interval.ms": "5000",
     "group.initial.rebalance.delay.ms": "500",

@@ -227,11 +227,11 @@ class Faults:
 
     def _two_hosts(self) -> tuple[Host, Host]:
         """A node, and another one or a client."""
-        one = self._node().host
-        others = [node.host for node in self._nodes if node.host is not one]
+        host = self._node().host
+        others = [node.host for node in self._nodes if node.host is not host]
         if not others or self._chance.random() < CLIENT_CHANCE:
             others = [client.host for client in self._clients]
-        return one, self._chance.choice(others)
+        return host, self._chance.choice(others)
 
     def _all_ways(self) -> list[tuple[Host, Host]]:
         """Between nodes."""
@@ -254,18 +254,18 @@ class Faults:
 
     def _isolate(self) -> bool:
         """A node from all the others; clients may still reach it."""
-        one = self._node().host
-        others = [node.host for node in self._nodes if node.host is not one]
-        self._tell(f"isolate {one.name}")
+        host = self._node().host
+        others = [node.host for node in self._nodes if node.host is not host]
+        self._tell(f"isolate {host.name}")
         for other in others:
-            self._network.cut(one, other)
-            self._network.cut(other, one)
+            self._network.cut(host, other)
+            self._network.cut(other, host)
 
         def mend() -> None:
-            self._tell(f"{one.name} is isolated no more")
+            self._tell(f"{host.name} is isolated no more")
             for other in others:
-                self._network.mend(one, other)
-                self._network.mend(other, one)
+                self._network.mend(host, other)
+                self._network.mend(other, host)
 
         self._for_a_while(NETWORK_FAULT_S_MAX, mend)
         return True

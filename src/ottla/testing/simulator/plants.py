@@ -64,10 +64,10 @@ def _ack_before_commit(stack: ExitStack) -> None:
 
 
 def _truncate_by_high_watermark(stack: ExitStack) -> None:
-    """A follower cuts its log at its high watermark, whatever the leader has (before KIP-101)."""
+    """A follower truncates to its high watermark, whatever the leader has (before KIP-101)."""
     follow, position = ReplicaFetcher.follow, ReplicaFetcher._position
 
-    def cut_and_follow(self: ReplicaFetcher, partition: Partition) -> None:
+    def truncate_and_follow(self: ReplicaFetcher, partition: Partition) -> None:
         log = partition.log
         self._tools.logs.truncate({log.topic_partition: log.high_watermark})
         follow(self, partition)
@@ -75,7 +75,7 @@ def _truncate_by_high_watermark(stack: ExitStack) -> None:
     def position_without_epoch(self: ReplicaFetcher, key: Any) -> ReplicaFetchPosition:
         return position(self, key)._replace(last_fetched_epoch=UNKNOWN_EPOCH)
 
-    _replace(stack, ReplicaFetcher, "follow", cut_and_follow)
+    _replace(stack, ReplicaFetcher, "follow", truncate_and_follow)
     _replace(stack, ReplicaFetcher, "_position", position_without_epoch)
 
 

@@ -36,8 +36,9 @@ class SimulatedNode:
         others: Callable[["SimulatedNode"], Sequence[Address]],
         *,
         directories: Sequence[str] = (DATA,),
+        listeners: Sequence[str] = (),
     ) -> None:
-        """`others` are the nodes of its cluster."""
+        """`others` are the nodes of its cluster; without `listeners` it has the usual one."""
         self.node_id = node_id
         self.host = Host(f"node-{node_id}", network)
         self.host.on_death = self._on_death
@@ -50,6 +51,7 @@ class SimulatedNode:
         self._overrides = overrides
         self._others = others
         self._directories = tuple(map(Path, directories))
+        self._listeners = tuple(listeners) or (f"PLAINTEXT://{self.host.name}:{PORT}",)
         self.begins_cluster = False  # With its next life.
         self._flips: list[Flip] = []
 
@@ -120,8 +122,7 @@ class SimulatedNode:
         values = load_config(
             ServeSettings(
                 id=self.node_id,
-                host=self.host.name,
-                port=PORT,
+                listeners=self._listeners,
                 data=self._directories,
                 overrides={**_PATIENT, **self._overrides},
                 join=join,

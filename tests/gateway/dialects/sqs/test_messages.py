@@ -5,6 +5,7 @@ import hashlib
 import json
 import threading
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection
 from select import select
 from typing import Any
@@ -198,13 +199,14 @@ def test_bad_batches_are_refused(sqs: Any, queue: str, entries: Any, code: str) 
 
 
 def test_requests_about_no_queue_are_refused(sqs: Any, queue: str) -> None:
-    for operation in (
+    operations: tuple[Callable[[], object], ...] = (
         lambda: sqs.get_queue_url(QueueName=queue_name()),
         lambda: sqs.send_message(QueueUrl=queue + "x", MessageBody="x"),
         lambda: sqs.receive_message(QueueUrl=queue + "x"),
         lambda: sqs.delete_queue(QueueUrl=queue + "x"),
         lambda: sqs.send_message(QueueUrl="http://h/0/__gateway", MessageBody="x"),
-    ):
+    )
+    for operation in operations:
         with pytest.raises(sqs.exceptions.QueueDoesNotExist) as raised:
             operation()
         code = raised.value.response["Error"]["Code"]

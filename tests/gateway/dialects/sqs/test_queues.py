@@ -96,7 +96,7 @@ def test_a_purged_queue_is_empty_and_its_topic_is_not(sqs: Any, queue: str, boot
         {"bootstrap.servers": bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
     )
     consumer.subscribe([name])
-    values = set()
+    values: set[bytes | None] = set()
     while len(values) < 7:
         message = consumer.poll(10)
         if message is not None and message.error() is None:

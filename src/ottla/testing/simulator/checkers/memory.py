@@ -87,14 +87,22 @@ class Memory(Checker):
 
 def held_now() -> Held:
     held = Held()
+    counted: dict[type, bool] = {}
     for each in gc.get_objects():
         kind = type(each)
-        module = kind.__module__
-        is_product = module.startswith(_PRODUCT) and not module.startswith(_NOT_PRODUCT)
-        if is_product or issubclass(kind, _REMAINS):
+        is_counted = counted.get(kind)
+        if is_counted is None:
+            is_counted = counted[kind] = _is_counted(kind)
+        if is_counted:
             held.counts[kind.__qualname__] += 1
             held.size += sys.getsizeof(each)
             for part in gc.get_referents(each):
                 if type(part) in {bytes, bytearray}:
                     held.size += sys.getsizeof(part)
     return held
+
+
+def _is_counted(kind: type) -> bool:
+    module = kind.__module__
+    is_product = module.startswith(_PRODUCT) and not module.startswith(_NOT_PRODUCT)
+    return is_product or issubclass(kind, _REMAINS)

@@ -16,15 +16,15 @@ from kio.schema.add_partitions_to_txn.v5.request import (
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.produce.v13.request import PartitionProduceData
-from kio.schema.txn_offset_commit.v5.request import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartition
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i16, i32, i64
 
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+)
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
