@@ -1,9 +1,8 @@
 """Can Spark use the sources from here? `python -m pyspark_ottla.check` says what is missing.
 
-Spark looks for a source in a Python worker of its own, which it starts as PYSPARK_PYTHON or as the
-`python3` on PATH. In a virtual environment that is not activated, that is another Python, and the
-source is "not found". `spark_session` takes care of all this; the check is for those who build
-their session themselves.
+Spark looks for a source in a separate Python worker, started as PYSPARK_PYTHON or as the `python3`
+on PATH. In a virtual environment that is not activated, that is another Python, and the source is
+"not found". `spark_session` takes care of all this; the check is for sessions built without it.
 """
 
 import os
@@ -20,10 +19,10 @@ import sys, pyspark, pyspark_ottla
 print(*sys.version_info[:2], sep=".")
 print(pyspark.__version__)
 """
-_ANSWER_TIMEOUT_S = 120  # On a machine that is very busy.
+_ANSWER_TIMEOUT_S = 120  # On a very busy machine.
 _REMEDY = (
-    "build the session with pyspark_ottla.spark_session(), or set"
-    " PYSPARK_PYTHON=$(python -m pyspark_ottla.python) before it is made"
+    "build the session with pyspark_ottla.spark_session(), or call pyspark_ottla.prepare() before,"
+    " or run the script as it is with: python -m pyspark_ottla SCRIPT"
 )
 
 
@@ -47,8 +46,8 @@ def _check_java(environment: dict[str, str]) -> Finding:
         return Finding(True, f"Java {java.version} in {java.home}")
     return Finding(
         False,
-        f"Java {java.version} is in {java.home}, where Spark does not look: build the session with"
-        f" pyspark_ottla.spark_session(), or set JAVA_HOME={java.home}",
+        f"Java {java.version} is in {java.home}, where Spark does not look: {_REMEDY},"
+        f" or set JAVA_HOME={java.home}",
     )
 
 

@@ -4,8 +4,9 @@
 
     spark = spark_session()
 
-Java is found or its absence explained, Python workers run the interpreter of this process, and the
-settings below apply unless the caller chose others.
+Java is found or its absence explained, Python workers run this process's interpreter, and the
+settings below apply unless the caller chose others. `prepare` does the first two for a session that
+its user builds.
 """
 
 import os
@@ -27,12 +28,12 @@ def spark_session(
     settings: Mapping[str, object] | None = None,
     builder: "SparkSession.Builder | None" = None,
 ) -> "SparkSession":
-    """The session of this process, made if there is none yet.
+    """The session of this process, created if there is none.
 
-    `master` is that of `spark-submit`, or `local[*]`, unless given; `remote` is the address of a
-    Spark Connect server, to which the settings do not apply. `settings` win over those of
-    `builder`, and both over the defaults, which a session that is there already does not get.
-    Raises JavaNotFound if Spark cannot run here.
+    `master` defaults to that of `spark-submit`, or `local[*]`; `remote` is the address of a Spark
+    Connect server, to which the settings do not apply. `settings` override those of `builder`, and
+    both override the defaults; an existing session does not get the defaults. Raises JavaNotFound
+    if Spark cannot run here.
     """
     from pyspark.sql import SparkSession
 
@@ -45,7 +46,7 @@ def spark_session(
     _prepare_processes(master)
     if master is not None:
         chosen = chosen.master(master)
-    # A session that runs has been set up, by this or by its user, and stays as it is.
+    # A running session was set up by this or by its user, and stays unchanged.
     own = {} if _is_running() else session_settings() | {"spark.log.level": "ERROR"}
     for key, value in ({**own, **chosen._options, **(settings or {})}).items():
         chosen = chosen.config(key, str(value))
@@ -59,8 +60,32 @@ def _is_running() -> bool:
     return SparkContext._active_spark_context is not None
 
 
+def prepare(master: str | None = None) -> None:
+    """Choose the driver's Java and the workers' Python, unless already chosen.
+
+    Call before the first session of the process. Raises JavaNotFound if Spark cannot run here, and
+    SparkStarted if Spark is running: it has read both from the environment by then.
+    """
+    if _is_started():
+        raise SparkStarted(
+            "Spark has started already, so its Java and Python are chosen: call"
+            " pyspark_ottla.prepare() before the first session is built"
+        )
+    _prepare_processes(master)
+
+
+class SparkStarted(Exception):
+    """Too late: Spark reads its environment when it starts."""
+
+
+def _is_started() -> bool:
+    """Also true after its session was stopped: Spark stays in its process."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None
+
+
 def _prepare_processes(master: str | None) -> None:
-    """Choose the Java of the driver and the Python of the workers, where nobody has."""
     from pyspark_ottla.java import use_java
     from pyspark_ottla.python import use_installed_pyspark
 
@@ -73,40 +98,30 @@ def _prepare_processes(master: str | None) -> None:
 
 
 def session_settings(cores: int | None = None) -> dict[str, str]:
-    """To build a session with; `cores` are those of the whole cluster, or of this machine.
+    """Settings for building a session; `cores` counts the whole cluster's, or this machine's.
 
-    They belong to the session's beginning: some of them are not heeded by one that runs.
+    Set them when the session is created: a running session ignores some of them.
     """
-    from pyspark_ottla.spark_api import VERSION
+    from pyspark_ottla.spark_api import CHECKPOINT_FILE_MANAGERS, SETTINGS
 
-    managers = _STREAMING if VERSION < (4, 1) else f"{_STREAMING}.checkpointing"
-    return _settings_of_old_versions() | {
+    return {
+        **SETTINGS,
         # Local TCP sockets to Python workers stall for 40 ms in each micro-batch.
         "spark.python.unix.domain.socket.enabled": "true",
         # Off by default; without it every filter reads the whole topic.
         "spark.sql.python.filterPushdown.enabled": "true",
-        # Each partition of a shuffle costs a task, and each with state some files, per micro-batch.
+        # Each shuffle partition costs a task, and with state some files, per micro-batch.
         "spark.sql.shuffle.partitions": str(cores or os.cpu_count() or 1),
-        # The default one starts processes to set permissions, for each of the checkpoint's files.
+        # The default one starts processes to set permissions, for each checkpoint file.
         "spark.sql.streaming.checkpointFileManagerClass": (
-            f"{managers}.FileSystemBasedCheckpointFileManager"
+            f"{CHECKPOINT_FILE_MANAGERS}.FileSystemBasedCheckpointFileManager"
         ),
-        # How long a stream sleeps that has found nothing new.
+        # How long a stream sleeps after finding nothing new.
         "spark.sql.streaming.pollingDelay": "1ms",
-        # State that does not fit into the heap; only what changed is written to the checkpoint.
+        # State larger than the heap; checkpoints contain only changes.
         "spark.sql.streaming.stateStore.providerClass": (
             f"{_STREAMING}.state.RocksDBStateStoreProvider"
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
     }
-
-
-def _settings_of_old_versions() -> dict[str, str]:
-    """Before Spark 4.2 Trigger.AvailableNow is one batch for a source in Python, also one that
-    repeats another, and none of those that close windows follows. With this it goes on until it is
-    where the topics ended when it began.
-    """
-    from pyspark_ottla.spark_api import HAS_LIMITS
-
-    return {} if HAS_LIMITS else {"spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true"}

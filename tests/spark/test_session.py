@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
-from pyspark_ottla.session import session_settings, spark_session
+from pyspark_ottla.session import SparkStarted, prepare, session_settings, spark_session
 from pyspark_ottla.spark_api import HAS_FILTERS
 
 # Names that Spark reads without declaring them, so that it cannot say whether it knows them.
@@ -25,6 +26,14 @@ spark = spark_session("counts", master="local[1]", settings={"spark.ui.enabled":
 reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
 print(reader.option("subscribe", sys.argv[2]).load().count())
 print(spark.conf.get("spark.app.name"), spark.conf.get("spark.sql.python.filterPushdown.enabled"))
+"""
+PLAIN_SCRIPT = """\
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
+reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
+print(reader.option("subscribe", sys.argv[2]).load().count())
 """
 
 
@@ -54,17 +63,19 @@ def test_a_session_that_is_there_keeps_what_its_user_set(spark: Any) -> None:
         spark.conf.set(name, before)
 
 
-def test_a_script_runs_outside_of_its_virtual_environment(
-    bootstrap: str, cluster: Cluster, tmp_path: Path
-) -> None:
-    """As somebody starts it who activated nothing: the `python3` on PATH is another one."""
-    topic = create_topic(cluster)
-    write(cluster, TopicPartition(topic, 0), b"a", b"b", b"c")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+@pytest.fixture
+def topic(cluster: Cluster) -> str:
+    """With three records."""
+    name = create_topic(cluster)
+    write(cluster, TopicPartition(name, 0), b"a", b"b", b"c")
+    return name
+
+
+def run_outside(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """As somebody does who activated nothing: the `python3` on PATH is another one."""
     kept = ("HOME", "LANG", "JDK_JAVA_OPTIONS", "PYTHONPATH")
-    done = subprocess.run(
-        [sys.executable, script, bootstrap, topic],
+    return subprocess.run(
+        [sys.executable, *command],
         env={name: os.environ[name] for name in kept if name in os.environ}
         | {"PATH": "/usr/bin:/bin", "SPARK_LOCAL_IP": "127.0.0.1"},
         cwd=tmp_path,
@@ -72,5 +83,34 @@ def test_a_script_runs_outside_of_its_virtual_environment(
         text=True,
         check=False,
     )
+
+
+def test_a_script_runs_outside_of_its_virtual_environment(
+    bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = run_outside(tmp_path, str(script), bootstrap, topic)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["3", "counts true"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "runner"),
+    [("", ["-m", "pyspark_ottla"]), ("import pyspark_ottla\npyspark_ottla.prepare()\n", [])],
+    ids=["run by the module", "prepared by a line"],
+)
+def test_a_script_with_a_session_of_its_own_runs_outside_of_its_virtual_environment(
+    lines: str, runner: list[str], bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(lines + PLAIN_SCRIPT)
+    done = run_outside(tmp_path, *runner, str(script), bootstrap, topic)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["3"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_preparing_a_spark_that_runs_is_refused() -> None:
+    with pytest.raises(SparkStarted, match="before the first session"):
+        prepare()
