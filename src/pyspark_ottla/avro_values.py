@@ -33,7 +33,7 @@ class AvroDecoder:
 
 
 def _converter(kind: Any) -> Convert | None:
-    """For what Arrow does not take as fastavro gives it: maps and UUIDs; None if there is none."""
+    """For types that Arrow does not take as fastavro returns them (maps, UUIDs); else None."""
     if types.is_struct(kind):
         return _struct_converter(kind)
     if types.is_list(kind):
@@ -61,13 +61,13 @@ def _struct_converter(kind: Any) -> Convert | None:
 
 
 def _list_converter(item: Convert) -> Convert:
-    return lambda value: None if value is None else [item(one) for one in value]
+    return lambda value: None if value is None else [item(element) for element in value]
 
 
 def _map_converter(item: Convert | None) -> Convert:
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        return [(key, item(one) if item else one) for key, one in value.items()]
+        return [(key, item(element) if item else element) for key, element in value.items()]
 
     return convert

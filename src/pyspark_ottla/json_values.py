@@ -1,11 +1,10 @@
 """JSON values as Arrow columns.
 
-Plain types are read by Arrow, many values at once. What it does not read, and what is none of them
-(times, decimals, bytes, maps), is converted value by value.
+Arrow reads plain types, many values at once. What it cannot read, and all other types (times,
+decimals, bytes, maps), is converted value by value.
 
-A field that is missing is null, one that the schema does not know is left out. Texts take anything,
-as the JSON that it is; times and dates are those of ISO 8601, without a zone in UTC; bytes are
-base64.
+A missing field is null, a field unknown to the schema is dropped. Strings accept anything, as its
+JSON text; times and dates are ISO 8601, in UTC if they have no zone; bytes are base64.
 """
 
 import base64
@@ -40,9 +39,9 @@ class JsonDecoder:
     def _decode_at_once(self, values: Any) -> Any:
         """None if the values are not all plain objects of the type.
 
-        Objects one behind the other are what Arrow reads. Each begins with a brace and ends with
-        one, so none that is cut short can go on in the next, and as many objects as values are
-        one for each.
+        Arrow reads concatenated objects. Each value starts and ends with a brace, so a truncated
+        one cannot continue in the next, and if there are as many objects as values, each value is
+        one object.
         """
         present = values.drop_null()
         if not len(present) or not _are_in_braces(present):
@@ -50,7 +49,7 @@ class JsonDecoder:
         lines = pa.ListArray.from_arrays(pa.array([0, len(present)], pa.int32()), present)
         data = pa.compute.binary_join(lines, _NEWLINE)[0].as_buffer()
         try:
-            present.cast(pa.string())  # Arrow's reader of JSON does not look whether it is UTF-8.
+            present.cast(pa.string())  # Arrow's JSON reader does not validate UTF-8.
             table = pyarrow.json.read_json(
                 io.BytesIO(data),
                 pyarrow.json.ReadOptions(use_threads=False, block_size=data.size + 1),
@@ -80,14 +79,14 @@ def _are_in_braces(present: Any) -> bool:
 
 
 def _spread(objects: Any, values: Any) -> Any:
-    """The objects in the rows of the values that are not null."""
+    """Place the objects in the rows of the non-null values."""
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
     indexes = np.cumsum(is_valid) - 1
     return objects.take(pa.array(indexes, pa.int64(), mask=~is_valid))
 
 
 def _is_plain(kind: Any) -> bool:
-    """Whether what Arrow reads for the type is what the converters below give."""
+    """Whether Arrow reads the type with the same result as the converters below."""
     if types.is_struct(kind):
         return all(_is_plain(field.type) for field in kind)
     if types.is_list(kind):
@@ -101,7 +100,7 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _converter(kind: Any) -> Convert:
-    """What makes of a value of the json module one that Arrow takes for the type."""
+    """A function from a value of the json module to one that Arrow accepts for the type."""
     convert = _not_null_converter(kind)
     return lambda value: None if value is None else convert(value)
 
@@ -111,10 +110,10 @@ def _not_null_converter(kind: Any) -> Convert:
         return _struct_converter(kind)
     if types.is_list(kind):
         item = _converter(kind.value_type)
-        return lambda value: [item(one) for one in _expect(list, value)]
+        return lambda value: [item(element) for element in _expect(list, value)]
     if types.is_map(kind):
         item = _converter(kind.item_type)
-        return lambda value: [(key, item(one)) for key, one in _expect(dict, value).items()]
+        return lambda value: [(key, item(element)) for key, element in _expect(dict, value).items()]
     if types.is_integer(kind):
         return _integer_converter(kind)
     if types.is_decimal(kind):
@@ -194,7 +193,7 @@ def _local_time(value: Any) -> dt.datetime:
 
 def _text(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-    text.encode()  # What cannot be written as UTF-8 is bad here and not later.
+    text.encode()  # What UTF-8 cannot encode is bad here, not later.
     return text
 
 

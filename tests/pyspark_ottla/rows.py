@@ -9,6 +9,8 @@ from kio.schema.delete_records.v2.request import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kio.schema.types import TopicName
+from kio.static.primitive import i32, i64
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -42,15 +44,17 @@ def write(
 
 
 def delete_records(cluster: Cluster, topic_partition: TopicPartition, before: int) -> None:
-    partition = DeleteRecordsPartition(partition_index=topic_partition.partition, offset=before)
-    topic = DeleteRecordsTopic(name=topic_partition.topic, partitions=(partition,))
+    partition = DeleteRecordsPartition(
+        partition_index=i32(topic_partition.partition), offset=i64(before)
+    )
+    topic = DeleteRecordsTopic(name=TopicName(topic_partition.topic), partitions=(partition,))
     request = DeleteRecordsRequest(topics=(topic,), timeout=milliseconds(20_000))
     (answer,) = cluster.leader(topic_partition).call(request).topics[0].partitions
     assert not answer.error_code
 
 
 def add_partitions(cluster: Cluster, topic: str, count: int) -> None:
-    wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
     request = CreatePartitionsRequest(
         topics=(wanted,), timeout=milliseconds(20_000), validate_only=False
     )

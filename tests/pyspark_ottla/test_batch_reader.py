@@ -45,7 +45,7 @@ def open_reader(bootstrap: str) -> Any:
     return open_with
 
 
-def values(reader: OttlaReader) -> list[bytes]:
+def values(reader: OttlaReader) -> list[Any]:
     return [row["value"] for row in read_all(reader, reader.partitions())]
 
 

@@ -91,7 +91,7 @@ def test_the_bundled_runtime_is_wrapped_once(
     home, version = find_java(bare)
     assert version == 21
     wrapper = home / "bin" / "java"
-    command = [wrapper, "-Xmx1g", "--add-modules=jdk.incubator.vector", "two words"]
+    command = [str(wrapper), "-Xmx1g", "--add-modules=jdk.incubator.vector", "two words"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed == "-Xmx1g two words\n"
     written = wrapper.stat()

@@ -45,7 +45,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        base = base_environment() | self.variables
+        base = {**base_environment(), **self.variables}
         if self.address.startswith("sc://"):
             return base | {"SPARK_REMOTE": self.address}
         arguments = ["--master", self.address, *_as_arguments(self._settings()), "pyspark-shell"]
@@ -134,7 +134,7 @@ def _running(
     with log.open("wb") as output:
         process = subprocess.Popen(
             [program, *command[1:]],
-            env=base_environment() | (variables or {}),
+            env={**base_environment(), **(variables or {})},
             cwd=log.parent,
             stdout=output,
             stderr=output,

@@ -1,3 +1,4 @@
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class Streams:
         self._queries.append(writer.start())
         return self._queries[-1]
 
-    def run(self, **options: str) -> Any:
+    def run(self, **options: Any) -> Any:
         query = self.start(**options)
         query.awaitTermination()
         return query
@@ -114,3 +115,17 @@ def test_a_topic_that_was_made_again_stops_a_query_or_is_read_from_its_start(
         streams.run(subscribe=topic)
     streams.run(subscribe=topic, failOnDataLoss="false")
     assert streams.rows() == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_spark_refuses_real_time_mode(
+    spark: Any, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """As for every source in Python. Should it be taken one day, the documents need to say so."""
+    reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", bootstrap)
+    writer = reader.option("subscribe", topic).load().writeStream.format("console")
+    writer = writer.option("checkpointLocation", str(tmp_path)).outputMode("update")
+    if "realTime" not in inspect.signature(writer.trigger).parameters:
+        pytest.skip("this Spark has no real-time mode in Python")
+    query = writer.trigger(realTime="5 seconds").start()
+    with pytest.raises(StreamingQueryException, match="INPUT_STREAM_NOT_SUPPORTED"):
+        query.awaitTermination()

@@ -1,10 +1,10 @@
-"""Replays a range of the sources into a sink, beside the run that goes on, and no row twice.
+"""Replays a range of the sources into a sink, beside the continuing run, without duplicates.
 
-Rows are known by the offsets of the records that they come from: of a range that is wanted, what
-the run has read since it began, what it had read before a reset, and what was backfilled before
-are left out. The rest is divided into portions that are decided before the first is written, and
-each is one batch of the sink under an id of its own. So a backfill that dies goes on where it was,
-and the sink knows the portion that it has already.
+Rows are identified by the offsets of their records. Of the requested range, three parts are left
+out: what the run has read since it began, what it had read before a reset, and what was backfilled
+before. The rest is divided into portions, decided before the first is written, each a batch of the
+sink under its own id. So a backfill that dies continues where it was, and the sink recognizes a
+portion that it already has.
 
 A table with a key and `order-by` is written whatever it has: a row replaces one that is not newer.
 """
@@ -45,7 +45,7 @@ from pyspark_ottla.pipeline.writers import (
 from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
 from pyspark_ottla.tables.address import TableError
 
-RECORDS_MAX = 1_000_000  # Of a portion, unless it is told otherwise.
+RECORDS_MAX = 1_000_000  # Default size of a portion.
 
 _TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
 _ATTEMPTS_MAX = 5
@@ -53,29 +53,29 @@ _ATTEMPTS_MAX = 5
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user asks for."""
+    """A user's request."""
 
     sinks: Collection[str]
     start: str = "earliest"
     end: str = "latest"
     records_max: int = RECORDS_MAX
-    is_emptied: bool = False  # Whether what was written before the last reset is gone.
+    is_emptied: bool = False  # Whether rows written before the last reset are gone.
 
 
 class Step(NamedTuple):
-    """One portion that is written."""
+    """One portion to write."""
 
     query: str
     target: str
-    number: int  # From 1 on.
-    portions: int  # Of the backfill.
-    records: int  # Of this portion.
+    number: int  # From 1.
+    portions: int  # In the whole backfill.
+    records: int  # In this portion.
 
 
 @dataclass
 class Summary:
     written: dict[str, list[Stretch]]  # By query.
-    left_out: dict[str, list[Stretch]]  # What is there already.
+    left_out: dict[str, list[Stretch]]  # Already there.
 
 
 Watch = Callable[[Step], None]
@@ -88,7 +88,7 @@ def backfill_pipeline(
     watch: Watch = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Summary:
-    """PipelineError for what cannot be done; what was begun goes on at the next call."""
+    """Raises PipelineError if it is impossible; an unfinished one continues at the next call."""
     if ":" in pipeline.checkpoints.split("/")[0]:
         reason = f"checkpoints at {pipeline.checkpoints} are not reached from here"
         raise _error(pipeline, 0, f"{reason}, so what the run has read is not known")
@@ -142,7 +142,7 @@ class _Backfilling:
         return self._pipeline.sources.items()
 
     def _validate(self) -> dict[str, Shape]:
-        """PipelineError for sinks that cannot be backfilled."""
+        """Raises PipelineError for sinks that cannot be backfilled."""
         for name in self._wanted.sinks:
             if name not in self._pipeline.sinks:
                 known = ", ".join(self._pipeline.sinks)
@@ -178,7 +178,7 @@ class _Backfilling:
             yield Problem(self._pipeline.sinks[name].line, f"sink {name}: {reason}")
 
     def _refusing(self, shape: Shape) -> list[str]:
-        """The queries that write what is refused on the way to the sink."""
+        """The queries that write rows refused on the way to the sink."""
         passed = {*shape.steps, *(source[0] for source in shape.sources)}
         refusing = [name for name in query_names(self._pipeline) if name.startswith(DEAD_LETTER)]
         return [name for name in refusing if name.removeprefix(DEAD_LETTER) in passed]
@@ -186,7 +186,7 @@ class _Backfilling:
     def _left(
         self, query: str, stretches: list[Stretch], partitions: Mapping[str, Offsets]
     ) -> list[Stretch]:
-        """What is not in the sink, and does not get there by itself."""
+        """What is not in the sink and will not get there by itself."""
         sink = self._pipeline.sinks.get(query)
         if sink is not None and sink.key and sink.kind in _TABLES:
             return stretches
@@ -271,16 +271,16 @@ class _Backfilling:
 def find_refusals(sink: Sink, shape: Shape) -> list[str]:
     """Why a sink cannot be backfilled."""
     if shape.state:
-        reason = "its steps aggregate, join or remember, so rows of a part of the records are not"
-        return [f"{reason} rows of all of them; `ottla pipeline reset` reads from any offset"]
+        reason = "its steps aggregate, join or keep state, so part of the records would give other"
+        return [f"{reason} rows than all of them; use `ottla pipeline reset --from`"]
     if sink.kind is SinkKind.PARQUET:
-        reason = "Spark reads of a Parquet directory what the batches of its own query wrote"
-        return [f"{reason}, so nothing can be added beside it; use delta or iceberg"]
+        reason = "Spark reads from a Parquet directory only what its own query wrote there"
+        return [f"{reason}, so a backfill cannot add to it; use delta or iceberg"]
     if sink.kind is SinkKind.CONSOLE:
         return ["the console keeps nothing; `ottla pipeline preview` shows rows"]
     if sink.kind in _TABLES and sink.key and sink.deleted:
         reason = "a row that was removed since would come back"
-        return [f"{reason}: a table with `deleted` is begun anew with `ottla pipeline reset`"]
+        return [f"{reason}: start a table with `deleted` over, with `ottla pipeline reset`"]
     if sink.kind in _TABLES and sink.key and not sink.order_by:
         reason = "an older row would replace a newer one of the same key"
         return [f"{reason}; give order-by, the column that tells which is newer"]
@@ -288,7 +288,7 @@ def find_refusals(sink: Sink, shape: Shape) -> list[str]:
 
 
 def write_batch(pipeline: Pipeline, sink: Sink, frame: DataFrame, name: str, number: int) -> None:
-    """Once, however often it is called with the same number."""
+    """Idempotent for the same number."""
     if sink.kind is SinkKind.TOPIC:
         options = topic_options(pipeline, sink)
         if "sinkId" in options:
@@ -311,7 +311,7 @@ def _sink_id(pipeline: Pipeline, backfill: Backfill) -> str:
 
 
 def _range_options(stretches: list[Stretch]) -> dict[str, str]:
-    """Each partition is in a portion once."""
+    """Each partition occurs once in a portion."""
     assigned: dict[str, list[int]] = {}
     for each in stretches:
         assigned.setdefault(each.topic, []).append(each.partition)

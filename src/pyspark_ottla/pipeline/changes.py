@@ -1,4 +1,4 @@
-"""A pipeline that has run and was changed: what its checkpoints are still good for."""
+"""A pipeline changed after it has run: what its checkpoints are still good for."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,12 +11,12 @@ from pyspark_ottla.pipeline.record import Record, RecordFile
 from pyspark_ottla.pipeline.renames import find_renamed
 from pyspark_ottla.pipeline.shape import Change, Shape, describe_query, find_changes
 
-Begins = dict[str, dict[str, str]]  # Offsets in JSON, by query and source.
+Begins = dict[str, dict[str, str]]  # JSON offsets by query and source.
 Changes = dict[str, list[Change]]  # By sink.
 
 
 class Remembered:
-    """The record of a pipeline as it is, and as it is when this run has begun."""
+    """The record of a pipeline, and what this run will write to it."""
 
     def __init__(self, spark: Any, pipeline: Pipeline, frames: Frames) -> None:
         self._pipeline = pipeline
@@ -28,7 +28,7 @@ class Remembered:
         }
 
     def find_changes(self) -> Changes:
-        """Of sinks that have a checkpoint to go on from, and of new ones in place of others."""
+        """For sinks with a checkpoint to continue from, and for new ones that replace others."""
         found: Changes = {}
         for name, shape in self.shapes.items():
             before = self.record.shapes.get(name)
@@ -42,7 +42,7 @@ class Remembered:
         return self._file.has_checkpoint(sink)
 
     def validate(self) -> None:
-        """PipelineError for what cannot go on."""
+        """Raises PipelineError for what cannot continue."""
         problems = [
             Problem(self._pipeline.sinks[name].line, f"sink {name}: {change.message}; {_ADVICE}")
             for name, changes in self.find_changes().items()
@@ -53,8 +53,8 @@ class Remembered:
             raise PipelineError(str(self._pipeline.path), problems)
 
     def write(self, begins: Begins, added: Added) -> None:
-        """Of the queries that have read nothing yet `begins` tells where they begin."""
-        # Starts are for queries that begin; what is added later begins where the file says.
+        """`begins` says where the queries begin that have read nothing yet."""
+        # Starts apply to queries that begin now; queries added later begin where the file says.
         have_begun = all(map(self._file.has_checkpoint, self.shapes))
         starts = {} if have_begun else self.record.starts
         shapes = self.record.shapes | self.shapes
@@ -65,7 +65,7 @@ class Remembered:
     def _renamed(self, sink: str, shape: Shape) -> list[Change]:
         old = find_renamed(self._pipeline, self.record).get(sink)
         if old is not None and self._file.is_local and self._file.has_checkpoint(old):
-            goes_on = Change(f"it was sink {old}, and goes on from that checkpoint", is_safe=True)
+            goes_on = Change(f"it was sink {old}, and continues from that checkpoint", is_safe=True)
             return [goes_on, *find_changes(self.record.shapes[old], shape)]
         for name, before in self.record.shapes.items():
             if name not in self.shapes and before.sink == shape.sink:
@@ -82,7 +82,7 @@ _ADVICE = (
 
 
 def with_record(pipeline: Pipeline, record: Record) -> Pipeline:
-    """As it runs: with the ids of sinks and the starts of sources that the record says."""
+    """The pipeline with the sink ids and source starts from its record."""
     sources = {
         name: replace(source, start=record.starts.get(name, source.start))
         for name, source in pipeline.sources.items()
@@ -93,6 +93,6 @@ def with_record(pipeline: Pipeline, record: Record) -> Pipeline:
 
 
 def with_fields(pipeline: Pipeline, record: Record) -> Pipeline:
-    """With the fields that runs before have taken."""
+    """The pipeline with the fields taken by earlier runs."""
     known = {name for name, source in pipeline.sources.items() if source.takes_added}
     return with_added(pipeline, {name: record.added.get(name, {}) for name in known})

@@ -1,4 +1,4 @@
-"""What the next run of a pipeline would do with each of its sinks."""
+"""What a pipeline's next run would do with each of its sinks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +30,7 @@ class Forecast:
 
 
 def forecast(spark: Any, pipeline: Pipeline) -> list[Forecast]:
-    """PipelineError for a pipeline that is wrong in itself."""
+    """Raises PipelineError for an invalid pipeline."""
     record = RecordFile(pipeline, spark).read()
     pipeline = with_record(pipeline, record)
     validate_topics(pipeline)
@@ -48,13 +48,13 @@ def _next_run(pipeline: Pipeline, remembered: Remembered, sink: str) -> str:
     target = pipeline.sinks[sink].target or "the console"
     old = find_renamed(pipeline, remembered.record).get(sink)
     if old is not None and remembered.has_checkpoint(old):
-        return f"goes on as sink {old} did, into {target}"
+        return f"continues where sink {old} stopped, into {target}"
     if not remembered.has_checkpoint(sink):
         starts = {source.start for source in pipeline.sources.values()}
-        return f"begins with {' and '.join(sorted(starts))}, into {target}"
+        return f"starts at {' and '.join(sorted(starts))}, into {target}"
     reached = read_checkpoint(pipeline, sink)
     if reached is None:
-        return f"goes on from its checkpoint, into {target}"
+        return f"continues from its checkpoint, into {target}"
     lag = count_lag(pipeline, reached)
     records = "" if lag is None else f" with {lag} record{'' if lag == 1 else 's'} to read"
-    return f"goes on after batch {reached.batch_id}{records}, into {target}"
+    return f"continues after batch {reached.batch_id}{records}, into {target}"

@@ -1,11 +1,11 @@
-"""What is remembered of a pipeline beside its checkpoints, in `ottla.json`.
+"""What is remembered of a pipeline next to its checkpoints, in `ottla.json`.
 
-The shape that each query had when it last ran, how often it began anew, where sources begin for
-queries that have no checkpoint, and which offsets each query has read. It is a file where this
-process can write one, and else, as on S3 or behind Spark Connect, a text that Spark writes.
+The shape of each query at its last run, how often it began anew, where sources begin for queries
+without a checkpoint, and which offsets each query has read. It is a file if this process can write
+one, and otherwise, as on S3 or behind Spark Connect, a text written by Spark.
 
 A query begins anew the moment the record says so. Its checkpoint is renamed after that, and if the
-process dies in between, whoever reads the record next does it.
+process dies in between, the next reader of the record does it.
 """
 
 import json
@@ -41,14 +41,14 @@ class Written:
 class Record:
     shapes: dict[str, Shape] = field(default_factory=dict)  # By query.
     generations: dict[str, int] = field(default_factory=dict)  # How often a query began anew.
-    starts: dict[str, str] = field(default_factory=dict)  # Offsets in JSON, by source.
-    # By query and source: the offsets, in JSON, that the query began with.
+    starts: dict[str, str] = field(default_factory=dict)  # JSON offsets, by source.
+    # JSON offsets that the query began with, by query and source.
     begins: dict[str, dict[str, str]] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
-    # Types by source and field: what producers have added to the values of a source.
+    # Type by source and field that producers have added.
     added: dict[str, dict[str, str]] = field(default_factory=dict)
-    sink_ids: dict[str, str] = field(default_factory=dict)  # Of sinks that were renamed.
-    # Checkpoints that are still to be set aside, with their new names, by query.
+    sink_ids: dict[str, str] = field(default_factory=dict)  # For renamed sinks.
+    # By query: new names of checkpoints still to be set aside.
     set_aside: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -63,7 +63,11 @@ class Record:
             found["starts"],
             found.get("begins", {}),
             [
-                Written(each["query"], each["target"], [Stretch(*one) for one in each["stretches"]])
+                Written(
+                    each["query"],
+                    each["target"],
+                    [Stretch(*stretch) for stretch in each["stretches"]],
+                )
                 for each in found.get("written", [])
             ],
             found.get("added", {}),
@@ -73,7 +77,7 @@ class Record:
 
 
 class RecordFile:
-    """`spark` is needed for checkpoints that this process cannot reach."""
+    """`spark` is needed for checkpoints outside this process's reach."""
 
     def __init__(self, pipeline: Pipeline, spark: Any = None) -> None:
         self._path = str(pipeline.path)
@@ -86,7 +90,7 @@ class RecordFile:
         return self._spark is None
 
     def read(self) -> Record:
-        """PipelineError for what is no record."""
+        """Raises PipelineError for an invalid record."""
         text = self._read(NAME)
         try:
             record = Record() if text is None else Record.from_json(text)
@@ -101,7 +105,7 @@ class RecordFile:
         return self._read(f"{query}/metadata") is not None
 
     def has_begun(self, query: str) -> bool:
-        """Whether a first batch was planned; one that has not may still begin elsewhere."""
+        """Whether a first batch was planned; until then it may still begin elsewhere."""
         if self._spark is not None:
             return self.has_checkpoint(query)
         offsets = Path(self._directory, query, "offsets")
@@ -139,7 +143,7 @@ class RecordFile:
 
 
 def write_file(path: Path, text: str) -> None:
-    """All of it or nothing, whoever dies."""
+    """Atomic, even in a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
         file.write(text)

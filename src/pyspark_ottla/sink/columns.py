@@ -2,12 +2,12 @@
 
     key        binary or string      may be missing or null
     value      binary or string      may be null
-    topic      string                unless the option `topic` is given, which goes before it
+    topic      string                not needed with the option `topic`, which overrides it
     partition  int                   may be missing or null: then the key decides
     headers    array<struct<key: string, value: binary>>
     timestamp  timestamp             may be missing or null: then it is the time of the write
 
-`offset` and `timestampType`, which the source has, may be there and are not looked at.
+`offset` and `timestampType`, which the source has, are allowed and ignored.
 """
 
 import difflib
@@ -43,7 +43,7 @@ _IGNORED = frozenset({"offset", "timestampType"})
 
 
 class ColumnError(ValueError):
-    """A column that is missing, unknown, or of a type that it cannot have."""
+    """A column is missing, unknown, or has a wrong type."""
 
 
 def validate_columns(schema: StructType, *, has_topic_option: bool) -> None:
@@ -132,10 +132,3 @@ class Portion:
         numbers = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
         milliseconds = pc.fill_null(numbers, now_ms * 1000).to_numpy() // 1000
         return milliseconds.astype(np.int64)
-
-
-def slice_rows(rows: Rows, start: int, stop: int) -> Rows:
-    def part(column: Any) -> Any:
-        return None if column is None else column.slice(start, stop - start)
-
-    return Rows(rows.timestamp[start:stop], part(rows.key), part(rows.value), part(rows.headers))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from ottla.client.wire.cluster import Cluster, CoordinatorType
+from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
 from ottla.client.wire.errors import BrokerError, WireError
-from ottla.client.wire.producing import Producer, init_transactions
+from ottla.client.wire.producing import add_partitions, init_transactions
 from ottla.client.wire.transactions import OpenTransaction, abort_transactions
 from ottla.protocol.errors import ErrorCode
 from pyspark_ottla.cluster_pool import borrow
@@ -20,7 +20,7 @@ from pyspark_ottla.sink.options import SinkOptions
 from pyspark_ottla.sink.producer import TaskProducer
 from pyspark_ottla.sink.two_phase import is_decided
 
-# Too old a broker, or one that does not allow for it.
+# The broker is too old, or does not allow it.
 _NOT_TWO_PHASE = (ErrorCode.unsupported_version, ErrorCode.transactional_id_authorization_failed)
 _ABORT_TIMEOUT_MS = 5_000
 
@@ -28,12 +28,13 @@ _ABORT_TIMEOUT_MS = 5_000
 class Outcome(NamedTuple):
     prepared: Prepared | None  # None: there is nothing to end.
     is_two_phase: bool = True
-    coordinator: tuple[str, int] | None = None  # Whom to tell how it ends, as far as is known.
+    coordinator: tuple[str, int] | None = None  # Who must be told how it ends, if known.
 
 
 class _Opened(NamedTuple):
-    producer: Producer
+    transaction: OpenTransaction
     is_two_phase: bool
+    partitions: frozenset[TopicPartition] = frozenset()  # Already in the transaction.
 
 
 def prepare(
@@ -43,7 +44,7 @@ def prepare(
     task: tuple[int, int],
     portions: Iterator[Portion],
 ) -> Outcome:
-    """`task` is partition and attempt. A batch that is decided already is not written again."""
+    """`task` is partition and attempt. A batch already decided is not written again."""
     with borrow(options) as cluster:
         decisions = Decisions(cluster, batch.sink_id)
 
@@ -58,82 +59,136 @@ def prepare(
             if options.topic is not None:
                 cluster.topic_to_write(options.topic)
             decisions.look_up()
-            return _open(cluster, transactional_id, options)
+            opened = _open(cluster, transactional_id, options)
+            return _add_expected(options, cluster, opened, _expected(batch, options, cluster))
 
-        first, opened = _first_rows(portions, open_transaction, batch)
-        if first is None or opened is None:
+        first, opened = _first_rows(options, portions, open_transaction, batch)
+        if opened is None:
             return Outcome(None)
-        transaction = OpenTransaction(transactional_id, opened.producer)
+        transaction = opened.transaction
+        if first is None:
+            if opened.partitions:
+                abort_transactions(cluster, [transaction])
+            return Outcome(None)
         rows = itertools.chain([first], portions)
         try:
-            if not _write(options, cluster, transaction, task[0], rows, is_late):
-                prepared = Prepared(*task, opened.producer)
-                return Outcome(prepared, opened.is_two_phase, _coordinator(cluster, transaction))
+            writer = TaskProducer(
+                options,
+                cluster,
+                transaction.producer,
+                transactional_id=transactional_id,
+                added=opened.partitions,
+                first_partition=task[0],
+            )
+            is_too_late = _write(writer, rows, is_late)
         except BaseException:
             _abort_if_possible(options, transaction)
             raise
+        _note_written(batch, writer.partitions)
+        if not is_too_late:
+            prepared = Prepared(*task, transaction.producer)
+            return Outcome(prepared, opened.is_two_phase, _coordinator(cluster, transaction))
         abort_transactions(cluster, [transaction])
         return Outcome(None)
 
 
-# By sink and run, of tasks of this process: whether the last one had rows.
-_runs_seen: dict[tuple[str, str], bool] = {}
+class _Seen(NamedTuple):
+    """What this process knows from earlier tasks of a sink's run."""
+
+    partitions: frozenset[TopicPartition]  # Written by the last one; empty if it had no rows.
+    is_steady: bool = False  # Whether the one before wrote to the same.
+
+
+_runs_seen: dict[tuple[str, str], _Seen] = {}  # By sink and run.
 
 
 def _may_be_decided(batch: BatchName) -> bool:
-    """Only the first batch of a run can have been decided before: by the run before.
+    """Only the first batch of a run can already be decided: by the previous run.
 
-    A task that is late, of any batch, learns of it when it has written.
+    A late task, of any batch, finds out after writing.
     """
     return (batch.sink_id, batch.run_id) not in _runs_seen
 
 
-def _first_rows(
-    portions: Iterator[Portion], open_transaction: Callable[[], _Opened], batch: BatchName
-) -> tuple[Portion | None, _Opened | None]:
-    """The transaction is opened while Spark brings the first rows, if the task before had some.
-
-    One that is opened for nothing holds nothing up, but the coordinator remembers it for days.
-    """
+def _note_written(batch: BatchName, partitions: frozenset[TopicPartition]) -> None:
     run = batch.sink_id, batch.run_id
-    if _runs_seen.get(run):
+    before = _runs_seen.get(run)
+    _runs_seen[run] = _Seen(partitions, before is not None and before.partitions == partitions)
+
+
+def _expected(
+    batch: BatchName, options: SinkOptions, cluster: Cluster
+) -> frozenset[TopicPartition]:
+    """Partitions that the task will probably write to, judging by the tasks before."""
+    seen = _runs_seen.get((batch.sink_id, batch.run_id))
+    if seen is None or not seen.is_steady or options.topic is None:
+        return frozenset()
+    leaders = cluster.topic_to_write(options.topic).leaders
+    known = all(each.partition in leaders for each in seen.partitions)
+    return seen.partitions if known else frozenset()
+
+
+def _add_expected(
+    options: SinkOptions, cluster: Cluster, opened: _Opened, expected: frozenset[TopicPartition]
+) -> _Opened:
+    """Adding a partition that then gets no rows costs one marker in it.
+
+    Skipped for a transaction with a timeout, which would start now: the rows may take longer.
+    """
+    if not expected or not opened.is_two_phase:
+        return opened
+    transaction = opened.transaction
+    try:
+        add_partitions(cluster, transaction.transactional_id, transaction.producer, expected)
+    except BaseException:
+        _abort_if_possible(options, transaction)
+        raise
+    return opened._replace(partitions=expected)
+
+
+def _first_rows(
+    options: SinkOptions,
+    portions: Iterator[Portion],
+    open_transaction: Callable[[], _Opened],
+    batch: BatchName,
+) -> tuple[Portion | None, _Opened | None]:
+    """Opens the transaction while Spark delivers the first rows, if the previous task had some.
+
+    One opened in vain holds up nothing, but the coordinator remembers it for days.
+    """
+    seen = _runs_seen.get((batch.sink_id, batch.run_id))
+    opened: _Opened | None = None
+    if seen is not None and seen.partitions:
         with ThreadPoolExecutor(1) as thread:
             opening = thread.submit(open_transaction)
-            first = next(portions, None)
-            opened: _Opened | None = opening.result()
+            try:
+                first = next(portions, None)
+            except BaseException:
+                if opening.exception() is None and opening.result().partitions:
+                    _abort_if_possible(options, opening.result().transaction)
+                raise
+            opened = opening.result()
     else:
         first = next(portions, None)
         opened = None if first is None else open_transaction()
-    _runs_seen[run] = first is not None
+    if first is None:
+        _note_written(batch, frozenset())
     return first, opened
 
 
 def _skip(portions: Iterator[Portion]) -> Outcome:
     for _ in portions:
-        pass  # Spark does not expect a task to leave rows behind.
+        pass  # Spark expects a task to consume all its rows.
     return Outcome(None)
 
 
-def _write(
-    options: SinkOptions,
-    cluster: Cluster,
-    transaction: OpenTransaction,
-    first_partition: int,
-    portions: Iterator[Portion],
-    is_late: Callable[[], bool],
-) -> bool:
-    """Whether the batch was decided without it.
+def _write(writer: TaskProducer, portions: Iterator[Portion], is_late: Callable[[], bool]) -> bool:
+    """Write all rows; returns whether the batch was decided without them.
 
-    Asked when all partitions are in the transaction, so that whoever decides later finds it open;
-    the last rows may be on their way still.
+    Checked once all partitions are in the transaction, so that a later decision finds it open; the
+    last rows may still be in flight.
     """
-    with TaskProducer(
-        options,
-        cluster,
-        transaction.producer,
-        transactional_id=transaction.transactional_id,
-        first_partition=first_partition,
-    ) as writer:
+    with writer:
         for portion in portions:
             writer.write(portion)
         return is_late()
@@ -143,11 +198,12 @@ def _open(cluster: Cluster, transactional_id: str, options: SinkOptions) -> _Ope
     timeout_ms = options.transaction_timeout_ms
     try:
         opened = init_transactions(cluster, transactional_id, timeout_ms, two_phase=True)
-        return _Opened(opened.producer, True)
+        return _Opened(OpenTransaction(transactional_id, opened.producer), True)
     except BrokerError as error:
         if error.code not in _NOT_TWO_PHASE:
             raise
-    return _Opened(init_transactions(cluster, transactional_id, timeout_ms).producer, False)
+    opened = init_transactions(cluster, transactional_id, timeout_ms)
+    return _Opened(OpenTransaction(transactional_id, opened.producer), False)
 
 
 def _coordinator(cluster: Cluster, transaction: OpenTransaction) -> tuple[str, int] | None:
@@ -156,7 +212,7 @@ def _coordinator(cluster: Cluster, transaction: OpenTransaction) -> tuple[str, i
 
 
 def _abort_if_possible(options: SinkOptions, transaction: OpenTransaction) -> None:
-    """At once, so that nobody waits for it; if not, the next commit of the sink does."""
+    """Abort at once, so that nobody waits for it; if that fails, the sink's next commit does it."""
     brief = dataclasses.replace(options, retry_timeout_ms=_ABORT_TIMEOUT_MS)
     with contextlib.suppress(WireError), brief.connect() as cluster:
         abort_transactions(cluster, [transaction])

@@ -1,10 +1,9 @@
-"""The rows of one task to their partitions.
+"""Sends one task's rows to their partitions.
 
-Rows are gathered into portions, sorted by partition and encoded; a thread sends one portion while
-the next is made. What it sends counts on sequences, so a batch that is sent again is written once.
+Rows are collected into portions, sorted by partition and encoded; a thread sends one portion while
+the next is built. Batches carry sequence numbers, so a resent batch is written once.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,9 +16,9 @@ import pyarrow as pa
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.producing import Producer, add_partitions, produce
 from ottla.records.batch import SEQUENCE_MAX
-from ottla.records.columnar.encoder import EncodedBatch, Writing, encode_batches
+from ottla.records.columnar.encoder import EncodedBatch, Stretch, Writing, encode_stretches
 from pyspark_ottla.cluster_pool import borrow
-from pyspark_ottla.sink.columns import Portion, slice_rows
+from pyspark_ottla.sink.columns import Portion
 from pyspark_ottla.sink.options import SinkOptions
 from pyspark_ottla.sink.partitioner import choose_partitions
 
@@ -46,9 +45,9 @@ def portions(batches: Iterable[Any]) -> Iterator[Portion]:
 
 
 class TaskProducer:
-    """Asks over the given connections and sends over others, for a producer that has its id.
+    """Asks over the given connections and sends over its own, as the given producer.
 
-    `write` may return before the rows are written; they are when the `with` block has ended. Their
+    `write` may return before the rows are written; they are once the `with` block has ended. Their
     partitions are in the transaction when it returns.
     """
 
@@ -59,8 +58,10 @@ class TaskProducer:
         producer: Producer,
         *,
         transactional_id: str | None = None,
+        added: frozenset[TopicPartition] = frozenset(),
         first_partition: int = 0,
     ) -> None:
+        """`added` are the partitions already in the transaction."""
         self._topic = options.topic
         self._transactional_id = transactional_id
         self._producer = producer
@@ -77,9 +78,9 @@ class TaskProducer:
         self._thread = ThreadPoolExecutor(1)
         self._under_way: Future[None] | None = None
         self._sticky = first_partition
-        self._counts: dict[str, int] = {}  # Partitions by topic.
+        self._counts: dict[str, int] = {}  # Partition count by topic.
         self._sequences: dict[TopicPartition, int] = {}
-        self._added: set[TopicPartition] = set()
+        self._added = set(added)
 
     def __enter__(self) -> Self:
         return self
@@ -98,7 +99,7 @@ class TaskProducer:
             self._borrowed.__exit__(kind, error, trace)
 
     def write(self, portion: Portion) -> None:
-        """NoSuchPartition and ColumnError for rows that cannot be written."""
+        """Raises NoSuchPartition or ColumnError for rows that cannot be written."""
         batches: Batches = {}
         for topic, rows in portion.by_topic(self._topic).items():
             batches |= self._encode(topic, rows)
@@ -106,6 +107,11 @@ class TaskProducer:
         self._add(batches.keys() - self._added)
         self._wait()
         self._under_way = self._thread.submit(self._send, batches)
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Partitions written to."""
+        return frozenset(self._sequences)
 
     def _wait(self) -> None:
         if self._under_way is not None:
@@ -124,15 +130,18 @@ class TaskProducer:
         if partitions[0] != partitions[-1] or (partitions != partitions[0]).any():
             order = np.argsort(partitions, kind="stable")
             portion, partitions = portion.take(pa.array(order)), partitions[order]
-        records = portion.records()
-        edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), portion.rows]
-        encoded: Batches = {}
-        for start, stop in itertools.pairwise(edges):
-            topic_partition = TopicPartition(topic, int(partitions[start]))
+        starts = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist()]
+        topic_partitions = [TopicPartition(topic, int(partitions[start])) for start in starts]
+        stretches = [
+            Stretch(start, self._sequences.get(topic_partition, 0))
+            for start, topic_partition in zip(starts, topic_partitions, strict=True)
+        ]
+        encoded: Batches = {topic_partition: [] for topic_partition in topic_partitions}
+        for index, batch in encode_stretches(portion.records(), stretches, self._writing):
+            topic_partition = topic_partitions[index]
+            encoded[topic_partition].append(batch)
             sequence = self._sequences.get(topic_partition, 0)
-            rows = slice_rows(records, start, stop)
-            encoded[topic_partition] = list(encode_batches(rows, self._writing, sequence))
-            self._sequences[topic_partition] = (sequence + stop - start) & SEQUENCE_MAX
+            self._sequences[topic_partition] = (sequence + batch.rows) & SEQUENCE_MAX
         return encoded
 
     def _count(self, topic: str) -> int:
@@ -141,7 +150,7 @@ class TaskProducer:
         return self._counts[topic]
 
     def _send(self, batches: Batches) -> None:
-        """In the thread."""
+        """Runs in the thread."""
         for index in range(max(map(len, batches.values()))):
             round_of_batches = {
                 topic_partition: queue[index].data

@@ -1,8 +1,8 @@
-"""The types of JSON values, as columns of a table can have them.
+"""Infers the types of JSON values, as table columns.
 
-A number is a bigint, or a double if any of the values has a fraction; objects are structs and
-arrays are arrays. What does not go together, and whole numbers that are too large, are texts, which
-take any JSON as it is written. A field that is always null has no type yet and is left out.
+A number is a bigint, or a double if any value has a fraction; objects are structs and arrays are
+arrays. Incompatible types, and integers that are too large, become text, which holds any JSON as
+written. A field that is always null has no type yet and is left out.
 """
 
 import json
@@ -26,9 +26,9 @@ _NUMBERS = (LongType, DoubleType)
 
 
 def infer_fields(values: Iterable[bytes | None], known: Collection[str] = ()) -> StructType:
-    """Of objects, without the fields that are known; values that are no objects do not count.
+    """For objects, without the known fields; ignores values that are not objects.
 
-    To be completed, after those of other values were merged into it.
+    Merge the fields of all values, then call `complete`.
     """
     found: dict[str, DataType] = {}
     for value in values:
@@ -57,11 +57,11 @@ def _type_of(value: Any) -> DataType:
         return DoubleType()
     if isinstance(value, list):
         item: DataType = NullType()
-        for one in value:
-            item = merge_types(item, _type_of(one))
+        for element in value:
+            item = merge_types(item, _type_of(element))
         return ArrayType(item)
     if isinstance(value, dict):
-        return StructType([StructField(name, _type_of(one)) for name, one in value.items()])
+        return StructType([StructField(name, _type_of(element)) for name, element in value.items()])
     return StringType()
 
 
@@ -88,7 +88,7 @@ def merge_fields(one: StructType, other: StructType) -> StructType:
 
 
 def complete(schema: StructType) -> StructType:
-    """Without what has no type."""
+    """Drop what has no type."""
     return StructType(
         [
             StructField(field.name, _complete(field.dataType))

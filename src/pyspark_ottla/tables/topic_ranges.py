@@ -1,7 +1,7 @@
-"""A stream whose rows are ranges of offsets, not records: `ottla_ranges`.
+"""A stream whose rows are offset ranges, not records: `ottla_ranges`.
 
-Offsets, limits, triggers and what is lost are those of the source `ottla`; what is in a range is
-read by the task that writes it, so that records do not go through the JVM.
+Offsets, limits, triggers and data loss work as in the source `ottla`; a range's records are read by
+the task that writes them, so they do not pass through the JVM.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,9 +52,9 @@ class RangesReader(OttlaStreamReader):
                 ("topic_id", pa.string()),
             ]
         )
-        yield pa.RecordBatch.from_pylist([asdict(one) for one in ranges_in(partition)], schema)
+        yield pa.RecordBatch.from_pylist([asdict(each) for each in ranges_in(partition)], schema)
 
 
 def ranges_of(rows: Sequence[Any]) -> list[OffsetRange]:
-    """Of rows of the stream."""
+    """From rows of the stream."""
     return [OffsetRange(*row) for row in rows]

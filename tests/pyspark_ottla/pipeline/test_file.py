@@ -51,7 +51,7 @@ def load(directory: Path, text: str, **given: object) -> Pipeline:
 def problems_of(directory: Path, text: str, **given: object) -> list[tuple[int, str]]:
     with pytest.raises(PipelineError) as raised:
         load(directory, text, **given)
-    return [tuple(problem) for problem in raised.value.problems]
+    return [(problem.line, problem.message) for problem in raised.value.problems]
 
 
 def test_paths_are_meant_from_the_directory_of_the_file(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class CapturedError(Exception):
         self._cause = cause
 
 
-def test_the_cause_is_told_if_spark_does_not_tell_it():
+def test_the_cause_is_told_if_spark_does_not_tell_it() -> None:
     cause = CapturedError("java.lang.IllegalStateException: Illegal size 3")
     hidden = CapturedError("Task not serializable\n=== Query ===", CapturedError("", cause))
     assert describe_error(hidden).message == (

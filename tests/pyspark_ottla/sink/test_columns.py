@@ -1,5 +1,6 @@
 import datetime as dt
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_ottla.sink.columns import ColumnError, Portion, slice_rows, validate_columns
+from pyspark_ottla.sink.columns import ColumnError, Portion, validate_columns
 
 HEADER = StructType().add("key", StringType()).add("value", BinaryType())
 STRING, INT, TIME = StringType(), IntegerType(), TimestampType()
@@ -59,7 +60,7 @@ HEADERS_MESSAGE = "must be array<struct<key:string,value:binary>>"
         ),
     ],
 )
-def test_columns_that_cannot_be_written(columns: dict[str, DataType], message: str) -> None:
+def test_columns_that_cannot_be_written(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(ColumnError, match=message):
         validate(**columns)
 
@@ -102,12 +103,3 @@ def test_the_time_is_that_of_the_row_or_of_the_write() -> None:
     assert made >= before_ms
     (alone,) = portion(value=pa.array(["1"])).records().timestamp
     assert alone >= before_ms
-
-
-def test_a_slice_of_rows_has_all_their_columns() -> None:
-    rows = portion(key=pa.array(["a", "b", "c"]), value=pa.array(["1", "2", "3"])).records()
-    part = slice_rows(rows, 1, 3)
-    assert part.key.to_pylist() == ["b", "c"]
-    assert part.value.to_pylist() == ["2", "3"]
-    assert part.headers is None
-    assert len(part.timestamp) == 2

@@ -6,7 +6,7 @@ prepare the batch again, and commit.
 
 import itertools
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -22,6 +22,7 @@ from ottla.protocol.errors import ErrorCode
 from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.sink import decisions as decisions_module
 from pyspark_ottla.sink import prepare as prepare_module
+from pyspark_ottla.sink.columns import Portion
 from pyspark_ottla.sink.decisions import (
     TOPIC,
     Decision,
@@ -355,8 +356,43 @@ def test_a_task_after_one_with_rows_may_have_none(first: Run) -> None:
     first.run(0)
     outcome = prepare(first.options, first.name(1), QUERY, (0, 9), iter([]))
     assert outcome.prepared is None
+    assert list_open_ids(first.cluster, pattern_of(first.options.sink_id)) == []
     first.run(1)
     assert_once(first, 0, 1)
+
+
+def rows_when_open(run: Run, *rows: Portion) -> Iterator[Portion]:
+    """Ends, or goes on, once a transaction of the sink is open."""
+    while not list_open_ids(run.cluster, pattern_of(run.options.sink_id)):
+        pass
+    yield from rows
+
+
+def test_a_transaction_has_its_partitions_before_its_rows_come(first: Run) -> None:
+    first.run(0)
+    rows = rows_when_open(first, portion("1-0"), portion("1-1"), portion("1-2"))
+    prepared = prepare(first.options, first.name(1), QUERY, (0, 9), rows).prepared
+    assert prepared is not None
+    commit_batch(first.cluster, Decision(first.name(1), QUERY, (prepared,)))
+    assert_once(first, 0, 1)
+
+
+def test_an_open_transaction_without_rows_is_aborted(first: Run) -> None:
+    first.run(0)
+    outcome = prepare(first.options, first.name(1), QUERY, (0, 9), rows_when_open(first))
+    assert outcome.prepared is None
+    assert list_open_ids(first.cluster, pattern_of(first.options.sink_id)) == []
+
+
+def test_rows_that_cannot_be_read_leave_nothing_open(first: Run) -> None:
+    def broken() -> Iterator[Portion]:
+        yield from rows_when_open(first)
+        raise ValueError("no rows")
+
+    first.run(0)
+    with pytest.raises(ValueError, match="no rows"):
+        prepare(first.options, first.name(1), QUERY, (0, 9), broken())
+    assert list_open_ids(first.cluster, pattern_of(first.options.sink_id)) == []
 
 
 def test_a_transaction_that_cannot_be_opened_fails_the_task(

@@ -1,5 +1,6 @@
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ SCHEMA = pa.schema([("item", pa.string()), ("day", pa.string())])
     ],
 )
 def test_tables_whose_files_are_not_their_rows_are_refused(
-    tmp_path: Path, options: dict[str, object], reason: str
+    tmp_path: Path, options: dict[str, Any], reason: str
 ) -> None:
     DeltaTable.create(tmp_path / "orders", SCHEMA, **options)
     table = open_table(f"delta:{tmp_path}/orders")

@@ -162,11 +162,11 @@ def test_a_newer_row_of_a_table_with_a_key_stays(workshop: Workshop, kind: str) 
 @pytest.mark.parametrize(
     ("sink", "step", "message"),
     [
-        ("parquet: files", "", "so nothing can be added beside it; use delta or iceberg"),
+        ("parquet: files", "", "so a backfill cannot add to it; use delta or iceberg"),
         ("console: true", "", "the console keeps nothing"),
         ("delta: lake/x, key: id", "", "an older row would replace a newer one of the same key"),
         ("delta: l/x, key: id, order-by: at, deleted: gone", ", false as gone", "would come back"),
-        ('topic: "{name}-out"', "GROUP", "its steps aggregate, join or remember"),
+        ('topic: "{name}-out"', "GROUP", "its steps aggregate, join or keep state"),
     ],
 )
 def test_what_cannot_be_backfilled(workshop: Workshop, sink: str, step: str, message: str) -> None:

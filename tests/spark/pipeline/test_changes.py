@@ -52,7 +52,7 @@ def planned(workshop: Workshop, text: str) -> Forecast:
 def test_a_state_is_not_used_by_another_query(workshop: Workshop) -> None:
     workshop.topic("clicks")
     workshop.send("clicks", [click(0), click(0), click(9)])
-    assert planned(workshop, PIPELINE).next_run.startswith("begins with earliest, into")
+    assert planned(workshop, PIPELINE).next_run.startswith("starts at earliest, into")
     workshop.run(PIPELINE)
     assert workshop.objects("out") == [start(0, 2)]
     workshop.send("clicks", [click(11)])
@@ -84,9 +84,9 @@ def test_a_sink_that_was_renamed_goes_on(workshop: Workshop) -> None:
     renamed = PIPELINE.replace("  out: {", "  totals: {")
     plan = planned(workshop, renamed)
     assert [(change.message, change.is_safe) for change in plan.changes] == [
-        ("it was sink out, and goes on from that checkpoint", True)
+        ("it was sink out, and continues from that checkpoint", True)
     ]
-    assert plan.next_run.startswith("goes on as sink out did")
+    assert plan.next_run.startswith("continues where sink out stopped")
     five = renamed.replace("1 minute')", "5 minutes')")
     assert "its state was made by another query" in refused(workshop, five)
     workshop.send("clicks", [click(20)])
@@ -102,7 +102,7 @@ def test_a_reset_reads_again_from_where_it_is_told(workshop: Workshop) -> None:
     workshop.run(PIPELINE)
     assert len(workshop.objects("out")) == 2
     reset_pipeline(workshop.load(FIVE), "1")
-    assert "begins with {" in planned(workshop, FIVE).next_run
+    assert "starts at {" in planned(workshop, FIVE).next_run
     workshop.run(FIVE)
     assert workshop.objects("out").count(start(5, 1)) == 1
     assert len(workshop.objects("out")) == 3

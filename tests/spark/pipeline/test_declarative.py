@@ -88,7 +88,7 @@ def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
 
     def flow(name: str, target: str, line: int) -> Flow:
         place = SourceCodeLocation("orders.py", line)
-        return Flow(name, target, {}, place, lambda: session.range(3))  # type: ignore[arg-type]
+        return Flow(name, target, {}, place, lambda: session.range(3))
 
     session = SparkSession.builder.remote(connect.address).create()
     try:

@@ -51,4 +51,5 @@ def forget_last_commit(checkpoint: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], Path(sys.argv[4]))
+    _, bootstrap, source, target, directory = sys.argv
+    main(bootstrap, source, target, Path(directory))

@@ -10,7 +10,9 @@ def main(bootstrap: str, topic: str) -> None:
     spark = SparkSession.builder.getOrCreate()
     reader = spark.read.format("ottla").option("kafka.bootstrap.servers", bootstrap)
     rows = reader.option("subscribe", topic).load().count()
-    home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    home = jvm.java.lang.System.getProperty("java.home")
     print(json.dumps({"rows": rows, "java": home}))
     spark.stop()
 

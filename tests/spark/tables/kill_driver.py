@@ -9,6 +9,7 @@ with merged files and no commit of them, with that commit, and with old files re
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from deltalake import DeltaTable
@@ -25,6 +26,11 @@ def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def replace(owner: object, name: str, instead: Callable[..., None]) -> None:
+    assert callable(getattr(owner, name))
+    setattr(owner, name, instead)
+
+
 def die_after(owner: type, name: str) -> None:
     run = getattr(owner, name)
 
@@ -32,14 +38,14 @@ def die_after(owner: type, name: str) -> None:
         run(*arguments, **named)
         die()
 
-    setattr(owner, name, run_and_die)
+    replace(owner, name, run_and_die)
 
 
 def prepare_maintenance(point: str) -> list[str]:
     """The options of the command for it."""
     maintenance._FILES_MIN = 2
     if point == "merged":
-        iceberg._Rewriter.commit = die
+        replace(iceberg._Rewriter, "commit", die)
         create = DeltaTable.create_write_transaction
 
         def create_or_die(table: DeltaTable, actions: Any, *arguments: Any, **named: Any) -> None:
@@ -47,9 +53,10 @@ def prepare_maintenance(point: str) -> list[str]:
                 die()
             create(table, actions, *arguments, **named)
 
-        DeltaTable.create_write_transaction = create_or_die
+        replace(DeltaTable, "create_write_transaction", create_or_die)
     elif point == "compacted":
-        delta.DeltaTableAt.vacuum = iceberg.IcebergTableAt.vacuum = die
+        for table in (delta.DeltaTableAt, iceberg.IcebergTableAt):
+            replace(table, "vacuum", die)
     else:
         for table in (delta.DeltaTableAt, iceberg.IcebergTableAt):
             die_after(table, "vacuum")
@@ -60,11 +67,11 @@ def main(bootstrap: str, topic: str, table: str, point: str) -> int:
     from ottla.cli.main import run
 
     if point == "before_files":
-        sync.TopicSync._write = die
+        replace(sync.TopicSync, "_write", die)
     elif point == "after_files":
-        committing.append_files = die
+        replace(committing, "append_files", die)
     elif point == "after_commit":
-        committing.remove_strays = die
+        replace(committing, "remove_strays", die)
     arguments = [topic, "--to", table, "--interval", "0.1", "--master", "local[2]"]
     if point in MAINTENANCE_POINTS:
         arguments += prepare_maintenance(point)

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,12 @@ def test_a_first_batch_that_fails_leaves_no_table(
 ) -> None:
     bad = spark.sql("select string(raise_error('spoilt')) as item, 1L as price")
     by_format = bad.write.format("ottla_table").mode("append").option("sinkId", writer.sink_id)
-    write = {
+    ways: dict[str, Callable[[], object]] = {
         "foreachBatch": lambda: writer.write(bad, 0),
         "format": lambda: by_format.option("batchId", "0").save(writer.table),
-    }[way]
+    }
     with pytest.raises(PySparkException, match="spoilt"):
-        write()
+        ways[way]()
     assert table.schema() is None  # Another schema can be tried.
     writer.write(frame(spark, ("desk", 2), schema="item string, stock int"), 0)
     assert rows_of(table) == [{"item": "desk", "stock": 2}]

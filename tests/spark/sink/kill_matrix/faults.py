@@ -14,7 +14,6 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +101,16 @@ def _hook(owner: Any, name: str, *, before: str | None = None, after: str | None
     setattr(owner, name, hooked)
 
 
-def _in_the_middle(original: Callable[..., None], point: str) -> Callable[..., None]:
+def _hook_in_the_middle(owner: Any, name: str, point: str) -> None:
     """Commits the first transaction, comes to the point, and commits them all."""
+    original = getattr(owner, name)
 
     def commit_transactions(cluster: Any, transactions: list[Any]) -> None:
         original(cluster, transactions[:1])
         reach(point)
         original(cluster, transactions)
 
-    return commit_transactions
+    setattr(owner, name, commit_transactions)
 
 
 _hook(prepare, "_open", before="task.before_opening", after="task.after_opening")
@@ -119,6 +119,6 @@ _hook(writers, "_write_exactly_once", after="task.after_preparing")
 _hook(decisions.Decisions, "claim", before="driver.before_claim", after="driver.before_decision")
 _hook(decisions, "_call_all", before="driver.in_decision")
 _hook(decisions.Claim, "decide", after="driver.after_decision")
-two_phase.commit_transactions = _in_the_middle(two_phase.commit_transactions, "driver.in_commits")
+_hook_in_the_middle(two_phase, "commit_transactions", "driver.in_commits")
 _hook(two_phase, "_abort_strays", before="driver.after_commits")
 _hook(writers, "_commit", after="driver.before_spark_commits")
