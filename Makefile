@@ -10,7 +10,7 @@ SPARKS ?= 4.0 4.1 4.2 4.3
 NEW_VENV = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Ottla needs Python 3.11 or newer; set PYTHON=...")' && $(PYTHON) -m venv $(VENV)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: run test test-fast test-spark-versions extras kill-matrix faults check sim docs site monitoring bench bench-spark clean
+.PHONY: run test test-fast test-spark-versions extras kill-matrix faults check sim docs site monitoring bench bench-spark bench-spark-versions clean
 
 run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and HTTP on localhost:8080.
 	@$(BIN)/ottla serve --data ./data --http 8080
@@ -77,6 +77,10 @@ bench: $(READY)  ## Measure, beside Apache Kafka where it can be had; writes ben
 
 bench-spark: $(READY)  ## Measure the Spark part, beside Spark's own; writes benchmarks/RESULTS-SPARK.md.
 	$(BIN)/python -m benchmarks.spark
+
+bench-spark-versions:  ## Rows/s beside Spark's own connector on each minor version, or on those in SPARKS.
+	@for version in $(SPARKS); do $(MAKE) .venv-spark-$$version/.ready && \
+	    .venv-spark-$$version/bin/python -m benchmarks.spark --version-row || exit 1; done
 
 # What `make run` needs: the broker and the gateway. Python compiles what is imported, when it is.
 $(BROKER): pyproject.toml constraints.txt

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import processes
 from benchmarks.cluster import CLUSTER_NODES, Cluster
-from benchmarks.peers.peer import Flush, Peer, Server, spawn_server
+from benchmarks.peers.peer import ClusterPeer, Flush, Peer, Server, spawn_server
 from benchmarks.results import SUBJECT, Results
 
 LOAD_SECONDS_MAX = 300.0
@@ -89,7 +89,7 @@ class Bench:
     @contextmanager
     def fresh_cluster(
         self,
-        peer: Peer,
+        peer: ClusterPeer,
         flush: Flush,
         settings: Mapping[str, str] | None = None,
         count: int = CLUSTER_NODES,

@@ -58,7 +58,7 @@ def as_markdown(
     for scenario in results.scenarios():
         rows = [_cells(results, row) for row in results.rows(scenario)]
         title = scenario[:1].upper() + scenario[1:]
-        parts.append(f"## {title}\n\n" + _markdown_table(_headings(results, scenario), rows))
+        parts.append(f"## {title}\n\n" + markdown_table(_headings(results, scenario), rows))
     return "\n".join(parts)
 
 
@@ -75,7 +75,7 @@ def _requirements_section(results: Results) -> str:
         for row in asked
     ]
     headings = ["what", "asked", SUBJECT, "ratio", "verdict"]
-    return "## What is asked of Ottla\n\n" + _markdown_table(headings, rows)
+    return "## What is asked of Ottla\n\n" + markdown_table(headings, rows)
 
 
 def _requirement(row: Row) -> str:
@@ -127,10 +127,10 @@ def _number(value: float) -> str:
 
 def _facts_table(facts: dict[str, str]) -> str:
     day = dt.datetime.now(dt.UTC).date().isoformat()
-    return _markdown_table(["", ""], [["date", day], *(list(pair) for pair in facts.items())])
+    return markdown_table(["", ""], [["date", day], *(list(pair) for pair in facts.items())])
 
 
-def _markdown_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def markdown_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     headings = list(headings)
     rule = ["---"] + ["---:"] * (len(headings) - 1)
     if headings[-1] == "":

@@ -1,6 +1,7 @@
-"""The command line: `python -m benchmarks.spark [--quick] [--only NAME ...]`."""
+"""The command line: `python -m benchmarks.spark [--quick] [--only NAME ...] [--version-row]`."""
 
 import dataclasses
+import os
 import shutil
 import signal
 import sys
@@ -20,10 +21,11 @@ from benchmarks.machine import describe_machine, is_busy
 from benchmarks.peers.ottla import Ottla
 from benchmarks.peers.peer import Unavailable
 from benchmarks.results import REFERENCE, SUBJECT
+from benchmarks.spark import versions
 from benchmarks.spark.connector import resolve
 from benchmarks.spark.memory import measure_memory
 from benchmarks.spark.reading import measure_filter, measure_reading
-from benchmarks.spark.run import FULL, SHORT, Run
+from benchmarks.spark.run import EACH_VERSION, FULL, SHORT, Run
 from benchmarks.spark.spark import CORES, SETTINGS, start_spark
 from benchmarks.spark.streaming import measure_streaming
 from benchmarks.spark.writing import measure_writing
@@ -62,6 +64,7 @@ def main(
     only: Names = None,
     partition_gb: float | None = None,
     write: bool = False,
+    version_row: bool = False,
 ) -> None:
     """Measures the Spark part, beside Spark's own connector where Maven Central can be reached.
 
@@ -75,7 +78,12 @@ def main(
         The size of the partition that the memory of a task is measured with.
     write
         Write benchmarks/RESULTS-SPARK.md also after a quick run or a part.
+    version_row
+        Measure reading and writing, and write the row of this version of Spark only.
     """
+    if version_row:
+        only = list(versions.SCENARIOS)
+    load = f"{os.getloadavg()[0]:.1f}"
     unknown = set(only or ()) - set(SCENARIOS)
     if unknown:
         sys.exit(f"unknown scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
@@ -85,7 +93,7 @@ def main(
     remarks = [BUSY] if is_busy() else []
     formats, jars = _formats(console)
     facts = _facts(jars)
-    size = SHORT if quick else FULL
+    size = SHORT if quick else EACH_VERSION if version_row else FULL
     if partition_gb is not None:
         size = dataclasses.replace(size, partition_gigabytes=partition_gb)
     spark = start_spark(jars, CACHE)
@@ -97,8 +105,14 @@ def main(
         finally:
             report.show(run.results, console)
             spark.stop()
-    if write or not (quick or only):
-        RESULTS.write_text(report.as_markdown(run.results, facts, remarks, INTRODUCTION))
+    written_before = RESULTS.read_text() if RESULTS.exists() else ""
+    if version_row:
+        jar = jars[0].stem.rpartition("-")[2] if jars else "none"
+        row = versions.row_of(run.results, pyspark_version, jar, load)
+        RESULTS.write_text(versions.with_row(written_before, row))
+    elif write or not (quick or only):
+        document = report.as_markdown(run.results, facts, remarks, INTRODUCTION)
+        RESULTS.write_text(versions.keep_section(document, written_before))
 
 
 def _facts(jars: list[Path]) -> dict[str, str]:

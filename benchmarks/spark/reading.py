@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 from benchmarks.spark.run import PARTITIONS, Run, timed
 
-AT_LEAST = Requirement(ratio_min=1.2)
+AT_LEAST = Requirement(ratio_min=1.5)
 LAST_SHARE = 0.01
 WARM_COUNTS = 100  # Java takes as many to compile Spark's planner, on the cores that are measured.
 COUNTS = 5  # In each round; a count of all takes longer than all of them.

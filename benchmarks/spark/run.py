@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ FULL = Size(
     written_rows={100: 2_000_000, 1024: 300_000},
     filter_rows=10_000_000,
     micro_batches=60,
-    partition_gigabytes=2,
+    partition_gigabytes=10,
 )
 SHORT = Size(
     rounds=1,
@@ -42,6 +42,11 @@ SHORT = Size(
     filter_rows=1_000_000,
     micro_batches=15,
     partition_gigabytes=0.4,
+)
+EACH_VERSION = replace(
+    FULL,
+    read_rows={100: 2_000_000, 1024: 500_000},
+    written_rows={100: 1_000_000, 1024: 150_000},
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 from benchmarks.spark.run import PARTITIONS, Run, timed
 
-AT_LEAST = Requirement(ratio_min=0.8)
+AT_LEAST = Requirement(ratio_min=1.0)
 KEYS = 5_000
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.peers.peer import Unavailable
-from benchmarks.spark import connector
+from benchmarks.results import REFERENCE, SUBJECT, Better, Results, Row
+from benchmarks.spark import connector, versions
 from benchmarks.spark.fill import fill
 from tests.client.topics import create_topic
 
@@ -39,8 +40,8 @@ def test_jars_that_are_there_are_not_fetched_again(
     monkeypatch.setenv("PATH", str(tmp_path))
     directory = tmp_path / "spark-sql-kafka"
     directory.mkdir()
-    for _, name, versions in connector.ARTIFACTS:
-        (directory / f"{name}-{versions[0]}.jar").touch()
+    for _, name, releases in connector.ARTIFACTS:
+        (directory / f"{name}-{releases[0]}.jar").touch()
     assert len(connector.resolve(tmp_path)) == len(connector.ARTIFACTS)
 
 
@@ -50,3 +51,31 @@ def test_without_maven_the_other_source_is_left_out(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="is not installed"):
         connector.resolve(tmp_path)
+
+
+def test_the_table_of_versions_has_the_newest_row_of_each() -> None:
+    document = "# Results\n\n## Rows read\n\n| a | b |\n"
+    for spark, rate in (("4.2.1", "1"), ("4.0.4", "2"), ("4.0.5", "3")):
+        document = versions.with_row(
+            document, versions.row_of(results(float(rate)), spark, "x", "0")
+        )
+    rows = [line for line in document.splitlines() if line.startswith("| 4.")]
+    assert [row.split(" | ")[0] for row in rows] == ["| 4.0.5", "| 4.2.1"]
+    assert ["3.00 M/s, 1.50" in row for row in rows] == [True, False]
+    assert document.startswith("# Results\n\n## Rows read\n\n| a | b |\n\n## By version")
+
+
+def test_a_new_document_keeps_the_table_of_versions() -> None:
+    row = versions.row_of(results(3), "4.1.4", "4.1.0", "0.2")
+    before = versions.with_row("# Old\n", row)
+    assert versions.keep_section("# New\n", before) == before.replace("# Old", "# New")
+    assert versions.keep_section("# New\n", "# Old\n") == "# New\n"
+
+
+def results(rate: float) -> Results:
+    """Of a source that reads as many million rows a second, beside one that reads two."""
+    found = Results()
+    row = Row("rows read", "count, 100 B", "M rows/s", Better.HIGHER)
+    found.record(row, SUBJECT, rate)
+    found.record(row, REFERENCE, 2)
+    return found
