@@ -4,12 +4,13 @@
 tests talk to that broker instead: run against Apache Kafka they say whether a test describes Kafka.
 """
 
+import gc
 import logging
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -56,6 +57,19 @@ _running = pytest.StashKey[BrokerProcess | ExternalBroker]()
 _FIXTURES_OF_PROCESSES = frozenset(
     {"broker", "group_broker", "start_cluster", "running", "bench", "without_two_phase"}
 )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays to the end: nothing of it is garbage, and there is a lot to look at
+    in each collection of garbage."""
+    gc.disable()
+    try:
+        result = yield
+    finally:
+        gc.enable()
+    gc.freeze()
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook.
@@ -116,7 +130,9 @@ def own_broker(broker: BrokerProcess | ExternalBroker) -> BrokerProcess:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     process = item.config.stash.get(_running, None)
     if report.failed and process is not None and "broker" in getattr(item, "fixturenames", ()):

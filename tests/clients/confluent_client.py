@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -117,7 +117,8 @@ class ConfluentClient:
 
     def describe(self, topic: str) -> dict[str, ConfigEntry]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        return self.wait(self.admin.describe_configs([resource])[resource])
+        found: dict[str, ConfigEntry] = self.wait(self.admin.describe_configs([resource])[resource])
+        return found
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
         self.alter(topic, AlterConfigOpType.SET, key, value)
@@ -157,6 +158,6 @@ class ConfluentClient:
             message.offset() or 0,
             message.key(),
             message.value(),
-            tuple(message.headers() or ()),
+            cast("tuple[tuple[str, bytes], ...]", tuple(message.headers() or ())),
             message.timestamp()[1],
         )

@@ -1,14 +1,16 @@
 import itertools
+import time
 from collections.abc import Callable, Iterator
 
 import kafka.codec
 import pytest
 from tests.clients.aiokafka_client import AiokafkaClient
-from tests.clients.client import Client
+from tests.clients.client import TIMEOUT_S, Client
 from tests.clients.confluent_client import ConfluentClient
 from tests.clients.kafka_python_client import KafkaPythonClient
 from tests.clients.requests import list_offsets, listed
 from tests.clients.wire import Wire
+from tests.conftest import EXTERNAL_BOOTSTRAP
 
 CLIENTS: dict[str, Callable[[str], Client]] = {
     "confluent": ConfluentClient,
@@ -79,6 +81,14 @@ def await_leader(wire: Wire, topic: str, partition: int) -> None:
     """Kafka answers CreateTopics a moment before its leaders are ready; clients try again."""
     while listed(wire.call(list_offsets(topic, -1, partition=partition))).error_code:
         pass
+
+
+def await_value(read: Callable[[], object], expected: object) -> None:
+    """Kafka answers a change a moment before its brokers have taken it up; Ottla does not."""
+    deadline = time.monotonic() + (TIMEOUT_S if EXTERNAL_BOOTSTRAP else 0)
+    while (found := read()) != expected and time.monotonic() < deadline:
+        pass
+    assert found == expected
 
 
 def has_codec(client: Client, codec: str) -> bool:

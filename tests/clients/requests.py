@@ -11,7 +11,8 @@ from kio.schema.list_offsets.v7.request import (
 )
 from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.produce.v9.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.static.primitive import i32Timedelta
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
 from ottla.records.builder import Record, build_batch
 
@@ -33,9 +34,16 @@ def batch(*values: bytes, key: bytes | None = b"k", **options: Any) -> bytes:
 
 def produce(topic: str, records: bytes | None, *, partition: int = 0, acks: int = -1) -> Any:
     data = TopicProduceData(
-        name=topic, partition_data=(PartitionProduceData(index=partition, records=records),)
+        name=TopicName(topic),
+        partition_data=(
+            PartitionProduceData(
+                index=i32(partition), records=None if records is None else Records(records)
+            ),
+        ),
     )
-    return ProduceRequest(transactional_id=None, acks=acks, timeout=TIMEOUT, topic_data=(data,))
+    return ProduceRequest(
+        transactional_id=None, acks=i16(acks), timeout=TIMEOUT, topic_data=(data,)
+    )
 
 
 def fetch(
@@ -52,21 +60,21 @@ def fetch(
     session_epoch: int = NO_SESSION_EPOCH,
 ) -> Any:
     wanted = FetchPartition(
-        partition=partition,
-        current_leader_epoch=leader_epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=last_fetched_epoch,
-        partition_max_bytes=max_bytes,
+        partition=i32(partition),
+        current_leader_epoch=i32(leader_epoch),
+        fetch_offset=i64(offset),
+        last_fetched_epoch=i32(last_fetched_epoch),
+        partition_max_bytes=i32(max_bytes),
     )
     return FetchRequest(
-        replica_id=-1,
+        replica_id=BrokerId(-1),
         max_wait=milliseconds(max_wait_ms),
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        isolation_level=0,
-        session_id=session_id,
-        session_epoch=session_epoch,
-        topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+        min_bytes=i32(min_bytes),
+        max_bytes=i32(max_bytes),
+        isolation_level=i8(0),
+        session_id=i32(session_id),
+        session_epoch=i32(session_epoch),
+        topics=(FetchTopic(topic=TopicName(topic), partitions=(wanted,)),),
         forgotten_topics_data=(),
     )
 
@@ -75,18 +83,22 @@ def list_offsets(
     topic: str, timestamp: int, *, partition: int = 0, leader_epoch: int = NO_EPOCH
 ) -> Any:
     wanted = ListOffsetsPartition(
-        partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp
+        partition_index=i32(partition),
+        current_leader_epoch=i32(leader_epoch),
+        timestamp=i64(timestamp),
     )
     return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),),
+        replica_id=BrokerId(-1),
+        isolation_level=i8(0),
+        topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(wanted,)),),
     )
 
 
 def metadata(*topics: str, auto_create: bool = False) -> Any:
     return MetadataRequest(
-        topics=tuple(MetadataRequestTopic(topic_id=None, name=topic) for topic in topics),
+        topics=tuple(
+            MetadataRequestTopic(topic_id=None, name=TopicName(topic)) for topic in topics
+        ),
         allow_auto_topic_creation=auto_create,
         include_topic_authorized_operations=False,
     )

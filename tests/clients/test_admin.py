@@ -13,7 +13,8 @@ from confluent_kafka.admin import (
 )
 from tests.clients.client import Client, Refused, Sent
 from tests.clients.confluent_client import ConfluentClient
-from tests.clients.conftest import CreateTopic
+from tests.clients.conftest import CreateTopic, await_leader, await_value
+from tests.clients.wire import Wire
 
 from ottla.protocol.errors import ErrorCode
 
@@ -28,7 +29,7 @@ def test_a_topic_from_its_creation_to_its_deletion(client: Client, new_name: New
     assert client.topic_config(topic)["retention.ms"] == "12345"
     client.produce(topic, [Sent(partition=2)])
     client.delete_topic(topic)
-    assert topic not in client.topics()
+    await_value(lambda: topic in client.topics(), False)
 
 
 def test_producing_makes_the_topic(client: Client, new_name: NewName) -> None:
@@ -68,20 +69,22 @@ def test_deleting_a_topic_that_is_not_there(client: Client, new_name: NewName) -
 
 
 def test_a_deleted_topic_can_be_created_again_and_is_empty(
-    client: Client, new_name: NewName
+    client: Client, wire: Wire, new_name: NewName
 ) -> None:
     topic = new_name()
     for _ in range(2):
         client.create_topic(topic)
+        await_leader(wire, topic, 0)
         assert client.offsets(topic, 0) == (0, 0)
         client.produce(topic, [Sent()])
         client.delete_topic(topic)
+        await_value(lambda: topic in client.topics(), False)
 
 
 def test_partitions_can_be_added(client: Client, topic: str) -> None:
     client.produce(topic, [Sent(value=b"old")])
     client.add_partitions(topic, 3)
-    assert client.partitions(topic) == [0, 1, 2]
+    await_value(lambda: client.partitions(topic), [0, 1, 2])
     client.produce(topic, [Sent(value=b"new", partition=2)])
     assert client.consume(topic, 2, 0, 1)[0].value == b"new"
     assert client.consume(topic, 0, 0, 1)[0].value == b"old"
@@ -99,7 +102,7 @@ def test_partitions_cannot_be_taken_away(
 
 def test_a_config_value_can_be_set(client: Client, topic: str) -> None:
     client.set_topic_config(topic, "retention.ms", "54321")
-    assert client.topic_config(topic)["retention.ms"] == "54321"
+    await_value(lambda: client.topic_config(topic)["retention.ms"], "54321")
 
 
 @pytest.mark.parametrize(
@@ -150,17 +153,17 @@ def test_every_config_key_is_described_with_its_source(
     topic = create_topic(**{"retention.ms": "1000"})
     entries = confluent.describe(topic)
     assert len(entries) >= 25
-    assert entries["retention.ms"].source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert ConfigSource(entries["retention.ms"].source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
     assert not entries["retention.ms"].is_default
     assert entries["cleanup.policy"].value == "delete"
-    assert entries["cleanup.policy"].source == ConfigSource.DEFAULT_CONFIG.value
+    assert ConfigSource(entries["cleanup.policy"].source) is ConfigSource.DEFAULT_CONFIG
     assert entries["max.message.bytes"].value == "1048588"
 
 
 def test_a_config_value_goes_back_to_its_default(confluent: ConfluentClient, topic: str) -> None:
     confluent.set_topic_config(topic, "retention.ms", "1000")
     confluent.alter(topic, AlterConfigOpType.DELETE, "retention.ms", None)
-    assert confluent.topic_config(topic)["retention.ms"] == "604800000"
+    await_value(lambda: confluent.topic_config(topic)["retention.ms"], "604800000")
 
 
 def test_append_and_subtract(confluent: ConfluentClient, topic: str) -> None:
@@ -168,9 +171,9 @@ def test_append_and_subtract(confluent: ConfluentClient, topic: str) -> None:
         return set(str(confluent.topic_config(topic)["cleanup.policy"]).split(","))
 
     confluent.alter(topic, AlterConfigOpType.APPEND, "cleanup.policy", "compact")
-    assert policies() == {"delete", "compact"}
+    await_value(policies, {"delete", "compact"})
     confluent.alter(topic, AlterConfigOpType.SUBTRACT, "cleanup.policy", "delete")
-    assert policies() == {"compact"}
+    await_value(policies, {"compact"})
 
 
 def test_append_to_what_is_no_list_is_refused(confluent: ConfluentClient, topic: str) -> None:
@@ -184,8 +187,12 @@ def test_incremental_changes_leave_other_keys_alone(
 ) -> None:
     topic = create_topic(**{"retention.ms": "1000"})
     confluent.set_topic_config(topic, "segment.bytes", "2000000")
-    config = confluent.topic_config(topic)
-    assert (config["retention.ms"], config["segment.bytes"]) == ("1000", "2000000")
+
+    def values() -> list[str | None]:
+        config = confluent.topic_config(topic)
+        return [config[key] for key in ("retention.ms", "segment.bytes")]
+
+    await_value(values, ["1000", "2000000"])
 
 
 def test_the_config_of_a_topic_that_is_not_there(

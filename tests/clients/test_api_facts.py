@@ -5,13 +5,18 @@ from collections.abc import Callable
 
 import pytest
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.api_versions.v4.response import ApiVersionsResponse
+from kio.static.primitive import i32
 from tests.clients.api_facts import API_VERSIONS, FEATURES, FINALIZED
 from tests.clients.requests import TIMEOUT
 from tests.clients.versions import build_request
 from tests.clients.wire import Wire
 
+from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.messages.api_versions import ApiVersionsRequestV5
 
+API_VERSIONS_KEY, WITH_DESTINATION = 18, 5
 ASKING = ApiVersionsRequest(client_software_name="facts", client_software_version="1")
 OWN_KEYS_FROM = 10_000
 LIST_OFFSETS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER = 2, 22, 60
@@ -19,6 +24,8 @@ MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -3, -4, 
 UPDATE_FEATURES, CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE = 57, 69, 77
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 STREAMS_GROUP_DESCRIBE = 89
+# ApiVersions and TxnOffsetCommit, of which Kafka 4.3 has a version less.
+OF_KAFKA_4_4 = {18: (0, 5), 28: (0, 6)}
 # Served here always, and by Kafka only with a receiver of metrics: KIP-714.
 TELEMETRY = {71, 72}
 
@@ -35,7 +42,34 @@ def test_every_api_is_told_as_kafka_tells_it(wire: Wire) -> None:
     expected = dict(API_VERSIONS)
     if is_own:
         expected[INIT_PRODUCER_ID] = (0, 6)  # Two-phase commit is on by default.
+        expected |= OF_KAFKA_4_4
     assert known == expected
+
+
+def test_a_client_that_meant_another_broker_is_sent_back_to_bootstrap(wire: Wire) -> None:
+    versions = {one.api_key: one.max_version for one in wire.call(ASKING).api_keys}
+    if versions[API_VERSIONS_KEY] < WITH_DESTINATION:
+        pytest.skip("Kafka before 4.4")
+    values = {"include_cluster_authorized_operations": False, "endpoint_type": 1}
+    values |= {"include_fenced_brokers": False}
+    cluster = wire.call(build_request(DESCRIBE_CLUSTER, 2, values))
+    node_id = cluster.brokers[0].broker_id
+
+    def ask(cluster_id: str, node_id: int) -> ApiVersionsResponse:
+        meant = ApiVersionsRequestV5(
+            client_software_name="facts",
+            client_software_version="1",
+            cluster_id=cluster_id,
+            node_id=i32(node_id),
+        )
+        wire.send_bytes(write_request(API_VERSIONS_KEY, WITH_DESTINATION, 5, "facts", meant))
+        frame = memoryview(wire.receive_frame())
+        answer: ApiVersionsResponse = read_response(API_VERSIONS_KEY, WITH_DESTINATION, frame)[1]
+        return answer
+
+    assert {one.api_key for one in ask(cluster.cluster_id, node_id).api_keys} == versions.keys()
+    for other in (ask(cluster.cluster_id, node_id + 1), ask("other", node_id)):
+        assert (other.error_code, other.api_keys) == (ErrorCode.rebootstrap_required, ())
 
 
 def test_every_feature_is_told_as_kafka_tells_it(wire: Wire) -> None:

@@ -19,7 +19,7 @@ from ottla.node.kafka_keys import read_table
 from ottla.protocol.errors import ErrorCode
 
 DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 32, 44
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
 DYNAMIC_BROKER_SOURCE, DEFAULT_SOURCE = 2, 5
 
@@ -30,7 +30,7 @@ class Configs:
 
     def describe(self, resource_type: int, name: str) -> Any:
         resource = {"resource_type": resource_type, "resource_name": name}
-        values = {"resources": ({**resource, "configuration_keys": None},)}
+        values: dict[str, object] = {"resources": ({**resource, "configuration_keys": None},)}
         values |= {"include_synonyms": True, "include_documentation": False}
         [result] = self._wire.call(build_request(DESCRIBE_CONFIGS, 4, values)).results
         return result
@@ -45,7 +45,7 @@ class Configs:
     ) -> ErrorCode:
         change = {"name": key, "config_operation": operation, "value": value}
         resource = {"resource_type": resource_type, "resource_name": name, "configs": (change,)}
-        values = {"resources": (resource,), "validate_only": False}
+        values: dict[str, object] = {"resources": (resource,), "validate_only": False}
         [result] = self._wire.call(build_request(INCREMENTAL_ALTER_CONFIGS, 1, values)).responses
         return ErrorCode(result.error_code)
 
@@ -129,6 +129,16 @@ def test_a_key_that_nobody_knows_is_kept_for_a_broker_and_its_value_hidden(
     configs.await_source(broker_id, key, None)
 
 
+def test_a_rate_without_a_limit_is_shown_as_java_writes_it(
+    configs: Configs, broker_id: str
+) -> None:
+    key = "log.cleaner.io.max.bytes.per.second"
+    assert configs.alter(BROKER, broker_id, key, SET, "Infinity") == ErrorCode.none
+    assert configs.await_source(broker_id, key, DYNAMIC_BROKER_SOURCE).value == "Infinity"
+    assert configs.alter(BROKER, broker_id, key, DELETE, None) == ErrorCode.none
+    configs.await_source(broker_id, key, DEFAULT_SOURCE)
+
+
 @pytest.mark.parametrize(
     ("name", "key", "operation", "value", "expected"),
     [
@@ -136,6 +146,8 @@ def test_a_key_that_nobody_knows_is_kept_for_a_broker_and_its_value_hidden(
         ("1", "broker.rack", SET, "x", ErrorCode.invalid_request),
         ("1", "broker.rack", DELETE, None, ErrorCode.none),
         ("1", "num.io.threads", SET, "many", ErrorCode.invalid_request),
+        ("1", "num.io.threads", SET, "1_0", ErrorCode.invalid_request),
+        ("1", "log.cleaner.io.max.bytes.per.second", SET, "inf", ErrorCode.invalid_request),
         ("", "cordoned.log.dirs", SET, "*", ErrorCode.invalid_request),
         ("7777", "num.io.threads", SET, "9", ErrorCode.invalid_request),
     ],
@@ -161,6 +173,8 @@ def test_what_a_broker_refuses(
         ("compression.zstd.level", "23", ErrorCode.invalid_config),
         ("compression.gzip.level", "0", ErrorCode.invalid_config),
         ("local.retention.ms", "5", ErrorCode.none),
+        ("segment.bytes", "1048576", ErrorCode.none),
+        ("segment.bytes", "1048575", ErrorCode.invalid_config),
         ("internal.segment.bytes", "100", ErrorCode.none),
         ("internal.segment.bytes", "many", ErrorCode.invalid_config),
         ("remote.storage.enable", "true", ErrorCode.invalid_config),
@@ -171,6 +185,33 @@ def test_what_a_topic_takes(
     configs: Configs, topic: str, key: str, value: str, expected: ErrorCode
 ) -> None:
     assert configs.alter(TOPIC, topic, key, SET, value) == expected
+
+
+@pytest.mark.parametrize("resource_type", [TOPIC, GROUP, CLIENT_METRICS])
+def test_a_key_that_nobody_knows_can_be_deleted_but_not_appended_to(
+    configs: Configs, topic: str, resource_type: int
+) -> None:
+    assert configs.alter(resource_type, topic, "some.plugin.key", DELETE, None) == ErrorCode.none
+    refused = configs.alter(resource_type, topic, "some.plugin.key", APPEND, "x")
+    assert refused == ErrorCode.invalid_config
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("interval.ms", "100", ErrorCode.none),
+        ("interval.ms", "99", ErrorCode.invalid_request),
+        ("interval.ms", "3600001", ErrorCode.invalid_request),
+        ("interval.ms", "often", ErrorCode.invalid_config),
+        ("some.plugin.key", "x", ErrorCode.invalid_request),
+        ("match", "client_id=(", ErrorCode.invalid_config),
+        ("match", "nobody=x", ErrorCode.invalid_config),
+    ],
+)
+def test_what_a_subscription_to_metrics_takes(
+    configs: Configs, topic: str, key: str, value: str, expected: ErrorCode
+) -> None:
+    assert configs.alter(CLIENT_METRICS, topic, key, SET, value) == expected
 
 
 def test_an_internal_key_is_shown_where_it_is_set(configs: Configs, topic: str) -> None:

@@ -60,7 +60,7 @@ class Stopped:
     """A node's data, and what was in it."""
 
     def __init__(self, directory: Path) -> None:
-        self._broker = BrokerProcess(directory, "--set", "log.segment.bytes=20000")
+        self._broker = BrokerProcess(directory, "--set", "internal.log.segment.bytes=20000")
         self.data = self._broker.data
         self.port = self._broker.port
         with self._broker:

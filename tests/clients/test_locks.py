@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
@@ -69,7 +71,7 @@ def write_identities(directory: Path) -> None:
 
 
 def set_password(admin: AdminClient, user: str, password: str) -> None:
-    changes = [
+    changes: list[UserScramCredentialAlteration] = [
         UserScramCredentialUpsertion(user, ScramCredentialInfo(one, 4096), password.encode())
         for one in MECHANISMS
     ]
@@ -264,7 +266,8 @@ def test_a_wrong_password_is_told_to_the_client(
 ) -> None:
     errors: list[KafkaError] = []
     settings = librdkafka(locked, "SCRAM-SHA-512", "wrong")
-    admin = AdminClient({**settings, "error_cb": errors.append, "log_level": 0})
+    config: dict[str, Any] = {**settings, "error_cb": errors.append, "log_level": 0}
+    admin = AdminClient(config)
     while not any(error.code() == KafkaError._AUTHENTICATION for error in errors):
         admin.poll(0.1)
     context = ssl.create_default_context(cafile=locked.authorities)
@@ -288,21 +291,31 @@ def test_metadata_has_the_address_of_the_listener_that_was_asked(locked: LockedB
         assert [f"{one.host}:{one.port}" for one in found.brokers.values()] == [bootstrap]
 
 
+def described_user(admin: AdminClient, user: str) -> Future[Any]:
+    described = admin.describe_user_scram_credentials([user])
+    assert isinstance(described, dict)
+    return described[user]
+
+
 def test_users_are_described_changed_and_removed(locked: LockedBroker) -> None:
     admin = locked.admin()
     set_password(admin, "carol", "one")
-    described = admin.describe_user_scram_credentials(["carol"])["carol"].result(TIMEOUT_S)
+    described = described_user(admin, "carol").result(TIMEOUT_S)
     infos = described.scram_credential_infos
     assert [(one.mechanism, one.iterations) for one in infos] == [
         (mechanism, 4096) for mechanism in MECHANISMS
     ]
-    everyone = admin.describe_user_scram_credentials().result(TIMEOUT_S)
+    of_everyone = admin.describe_user_scram_credentials()
+    assert isinstance(of_everyone, Future)
+    everyone = of_everyone.result(TIMEOUT_S)
     assert {"alice", "carol"} <= set(everyone)
-    gone = [UserScramCredentialDeletion("carol", one) for one in MECHANISMS]
+    gone: list[UserScramCredentialAlteration] = [
+        UserScramCredentialDeletion("carol", one) for one in MECHANISMS
+    ]
     for future in admin.alter_user_scram_credentials(gone).values():
         future.result(TIMEOUT_S)
     with pytest.raises(KafkaException) as refused:
-        admin.describe_user_scram_credentials(["carol"])["carol"].result(TIMEOUT_S)
+        described_user(admin, "carol").result(TIMEOUT_S)
     assert refused.value.args[0].code() == KafkaError.RESOURCE_NOT_FOUND
 
 

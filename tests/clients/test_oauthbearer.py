@@ -94,7 +94,7 @@ def produce_with_kafka_python(address: str, token: str) -> None:
         raise PermissionError from error
 
 
-class _AsyncProvider(AiokafkaTokens):
+class _AsyncProvider(AiokafkaTokens):  # type: ignore[misc]  # aiokafka has no types.
     def __init__(self, token: str) -> None:
         self._token = token
 

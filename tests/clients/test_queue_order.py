@@ -1,6 +1,6 @@
 """Share groups with `share.record.order=key`: one record of a key at a time, in order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from confluent_kafka import Producer
@@ -55,7 +55,10 @@ class Queue:
 
 @pytest.fixture
 def queue(
-    request: pytest.FixtureRequest, bootstrap: str, create_topic: CreateTopic, new_name
+    request: pytest.FixtureRequest,
+    bootstrap: str,
+    create_topic: CreateTopic,
+    new_name: Callable[[], str],
 ) -> Iterator[Queue]:
     config = getattr(request, "param", {})
     group = configured_group(bootstrap, new_name(), **{"share.record.order": "key", **config})

@@ -23,6 +23,7 @@ from kio.schema.describe_topic_partitions.v0.request import (
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.share_fetch.v2.request import FetchPartition, FetchTopic
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from tests.clients.conftest import CreateTopic
 from tests.clients.test_share_groups import configured_group, produce
@@ -72,7 +73,9 @@ class Gateway:
 
     def _topic_id(self) -> UUID:
         request = DescribeTopicPartitionsRequest(
-            topics=(TopicRequest(name=self.topic),), response_partition_limit=i32(10), cursor=None
+            topics=(TopicRequest(name=TopicName(self.topic)),),
+            response_partition_limit=i32(10),
+            cursor=None,
         )
         found = self.connection.call(request).topics[0].topic_id
         assert isinstance(found, UUID)
@@ -84,10 +87,10 @@ class Gateway:
             pass
         coordinator = connect(f"{found.host}:{found.port}")
         request = ShareGroupHeartbeatRequest(
-            group_id=self.group,
+            group_id=GroupId(self.group),
             member_id=self.member,
             member_epoch=i32(0),
-            subscribed_topic_names=(self.topic,),
+            subscribed_topic_names=(TopicName(self.topic),),
         )
         while coordinator.call(request).error_code is not ErrorCode.none:
             pass
@@ -103,7 +106,7 @@ class Gateway:
     ) -> tuple[Acquired, bytes]:
         """What was acquired, and its batches."""
         request = ShareFetchRequest(
-            group_id=self.group,
+            group_id=GroupId(self.group),
             member_id=self.member,
             share_session_epoch=i32(self._epoch),
             max_wait=i32Timedelta.parse(timedelta(milliseconds=wait_ms)),
@@ -163,7 +166,7 @@ class Gateway:
     def settle_all(self, *deliveries: Delivery) -> tuple[DeliveryResult, ...]:
         partition = AcknowledgedPartition(partition_index=i32(0), deliveries=deliveries)
         topic = AcknowledgedTopic(topic_id=self.topic_id, partitions=(partition,))
-        group = AcknowledgedGroup(group_id=self.group, topics=(topic,))
+        group = AcknowledgedGroup(group_id=GroupId(self.group), topics=(topic,))
         response = self.connection.call(DeliveryAcknowledgeRequest(groups=(group,)))
         (answer,) = response.groups[0].topics[0].partitions
         assert answer.error_code is ErrorCode.none, answer
@@ -172,7 +175,9 @@ class Gateway:
 
     def offsets(self) -> tuple[int, int, int]:
         """Start offset, lag and how many records are parked."""
-        asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id=self.group, topics=None)
+        asked = describe.DescribeShareGroupOffsetsRequestGroup(
+            group_id=GroupId(self.group), topics=None
+        )
         request = describe.DescribeShareGroupOffsetsRequest(groups=(asked,))
         (topic,) = self.connection.call(request).groups[0].topics
         (partition,) = topic.partitions
@@ -361,7 +366,9 @@ def _produce_with_times(bootstrap: str, topic: str, codec: str, times: list[int 
         {"bootstrap.servers": bootstrap, "linger.ms": 500, "compression.type": codec}
     )
     for each in times:
-        headers = [] if each is None else [("ottla-deliver-at", str(each).encode())]
+        headers: list[tuple[str, str | bytes | None]] = (
+            [] if each is None else [("ottla-deliver-at", str(each).encode())]
+        )
         producer.produce(topic, "x" * 100, headers=headers, partition=0)
     assert producer.flush(TIMEOUT_S) == 0
 
@@ -381,7 +388,7 @@ def _produce_with_times(bootstrap: str, topic: str, codec: str, times: list[int 
 )
 def test_what_makes_no_sense_is_refused(open_gateway: Open, changes: dict[str, Any]) -> None:
     gateway = open_gateway()
-    fields = {
+    fields: dict[str, Any] = {
         "first_offset": i64(0),
         "last_offset": i64(0),
         "holder": "gateway",

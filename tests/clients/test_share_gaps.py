@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from kio.schema.errors import ErrorCode
 from kio.schema.share_acknowledge.v2 import request as acknowledge
+from kio.schema.types import GroupId
 from kio.static.primitive import i8, i32, i64
 from tests.clients.client import TIMEOUT_S
 from tests.clients.conftest import CreateTopic
@@ -68,7 +69,7 @@ def say(member: Member, *batches: Batch, renew: bool = False) -> ErrorCode:
     )
     topic = acknowledge.AcknowledgeTopic(topic_id=member.topic_id, partitions=(partition,))
     request = acknowledge.ShareAcknowledgeRequest(
-        group_id=member.group,
+        group_id=GroupId(member.group),
         member_id=member.name,
         share_session_epoch=i32(member.epoch),
         is_renew_ack=renew,

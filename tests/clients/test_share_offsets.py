@@ -7,6 +7,7 @@ import pytest
 from kio.schema.describe_share_group_offsets.v1 import request as describe
 from kio.schema.errors import ErrorCode
 from kio.schema.share_acknowledge.v1 import request as acknowledge_v1
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
 from tests.clients.conftest import CreateTopic
 from tests.clients.test_share_groups import configured_group, produce
@@ -38,9 +39,11 @@ def member(
 def told(member: Member, topic: str = "", partition: int = 0) -> Told:
     """Of a partition that is asked for."""
     asked = describe.DescribeShareGroupOffsetsRequestTopic(
-        topic_name=topic or member.topic, partitions=(i32(partition),)
+        topic_name=TopicName(topic or member.topic), partitions=(i32(partition),)
     )
-    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=(asked,))
+    group = describe.DescribeShareGroupOffsetsRequestGroup(
+        group_id=GroupId(member.group), topics=(asked,)
+    )
     answer = member.wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(group,)))
     ((found,),) = (each.partitions for each in answer.groups[0].topics)
     assert answer.groups[0].error_code is ErrorCode.none
@@ -50,7 +53,9 @@ def told(member: Member, topic: str = "", partition: int = 0) -> Told:
 
 def listed(member: Member) -> list[tuple[str, int]]:
     """The partitions that are told of when all are asked for."""
-    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None)
+    group = describe.DescribeShareGroupOffsetsRequestGroup(
+        group_id=GroupId(member.group), topics=None
+    )
     answer = member.wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(group,)))
     assert answer.groups[0].error_code is ErrorCode.none
     return [

@@ -16,6 +16,7 @@ from kio.schema.initialize_share_group_state.v0 import request as initialize
 from kio.schema.read_share_group_state.v0 import request as read
 from kio.schema.read_share_group_state_summary.v0 import request as summary_v0
 from kio.schema.read_share_group_state_summary.v1 import request as summary
+from kio.schema.types import TopicName
 from kio.schema.write_share_group_state.v0 import request as write_v0
 from kio.schema.write_share_group_state.v1 import request as write
 from kio.static.primitive import i8, i16, i32, i64
@@ -42,7 +43,9 @@ class Coordinator:
 
     def _topic_id(self, topic: str) -> UUID:
         request = DescribeTopicPartitionsRequest(
-            topics=(TopicRequest(name=topic),), response_partition_limit=i32(10), cursor=None
+            topics=(TopicRequest(name=TopicName(topic)),),
+            response_partition_limit=i32(10),
+            cursor=None,
         )
         found = self._wire.call(request).topics[0].topic_id
         assert isinstance(found, UUID)

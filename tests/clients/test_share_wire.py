@@ -28,6 +28,7 @@ from kio.schema.share_fetch.v2.request import (
 )
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 from tests.clients.conftest import CreateTopic
 from tests.clients.test_share_groups import configured_group, produce
@@ -53,7 +54,9 @@ class Member:
 
     def _topic_id(self) -> UUID:
         request = DescribeTopicPartitionsRequest(
-            topics=(TopicRequest(name=self.topic),), response_partition_limit=10, cursor=None
+            topics=(TopicRequest(name=TopicName(self.topic)),),
+            response_partition_limit=i32(10),
+            cursor=None,
         )
         found = self.wire.call(request).topics[0].topic_id
         assert isinstance(found, UUID)
@@ -61,10 +64,10 @@ class Member:
 
     def heartbeat(self, epoch: int = 0) -> Any:
         request = ShareGroupHeartbeatRequest(
-            group_id=self.group,
+            group_id=GroupId(self.group),
             member_id=self.name,
             member_epoch=i32(epoch),
-            subscribed_topic_names=(self.topic,) if epoch == 0 else None,
+            subscribed_topic_names=(TopicName(self.topic),) if epoch == 0 else None,
         )
         return self.wire.call(request)
 
@@ -87,7 +90,7 @@ class Member:
             for first, last, kind in acknowledged
         )
         request = ShareFetchRequest(
-            group_id=self.group,
+            group_id=GroupId(self.group),
             member_id=self.name,
             share_session_epoch=i32(self.epoch if epoch is None else epoch),
             max_wait=i32Timedelta.parse(timedelta(milliseconds=wait_ms)),
@@ -164,7 +167,9 @@ def await_coordinator(member: Member) -> None:
 
 
 def offsets_error(member: Member) -> ErrorCode:
-    asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None)
+    asked = describe.DescribeShareGroupOffsetsRequestGroup(
+        group_id=GroupId(member.group), topics=None
+    )
     response = member.wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(asked,)))
     return ErrorCode(response.groups[0].error_code)
 
@@ -308,8 +313,8 @@ def test_describing_setting_and_deleting_offsets(member: Member) -> None:
     assert described(member) == (1, 4)
 
     request = delete.DeleteShareGroupOffsetsRequest(
-        group_id=member.group,
-        topics=(delete.DeleteShareGroupOffsetsRequestTopic(topic_name=member.topic),),
+        group_id=GroupId(member.group),
+        topics=(delete.DeleteShareGroupOffsetsRequestTopic(topic_name=TopicName(member.topic)),),
     )
     assert member.wire.call(request).responses[0].error_code is ErrorCode.none
     again = member.wire.call(request).responses[0]
@@ -343,7 +348,7 @@ def test_a_deleted_group_begins_anew(member: Member) -> None:
     member.acquire(records_max=3)
     member.acquire((0, 2, ACCEPT), records_max=1)
     member.fetch(epoch=-1)
-    request = DeleteGroupsRequest(groups_names=(member.group,))
+    request = DeleteGroupsRequest(groups_names=(GroupId(member.group),))
     assert member.wire.call(request).results[0].error_code is ErrorCode.non_empty_group
     member.heartbeat(-1)
     assert member.wire.call(request).results[0].error_code is ErrorCode.none
@@ -359,11 +364,12 @@ def test_groups_are_listed_and_described(member: Member) -> None:
     assert found[member.group] == ("share", "Stable")
 
     request = ShareGroupDescribeRequest(
-        group_ids=(member.group, "no-such-group"), include_authorized_operations=False
+        group_ids=(GroupId(member.group), GroupId("no-such-group")),
+        include_authorized_operations=False,
     )
-    known, unknown = member.wire.call(request).groups
-    assert [each.member_id for each in known.members] == [MEMBER]
-    assert unknown.error_code is ErrorCode.group_id_not_found
+    described = {group.group_id: group for group in member.wire.call(request).groups}
+    assert [each.member_id for each in described[member.group].members] == [MEMBER]
+    assert described["no-such-group"].error_code is ErrorCode.group_id_not_found
 
 
 def test_the_coordinator_of_a_share_partition(member: Member) -> None:
@@ -378,7 +384,9 @@ def test_the_coordinator_of_a_share_partition(member: Member) -> None:
 
 def described(member: Member) -> tuple[int, int]:
     """Start offset and lag."""
-    asked = describe.DescribeShareGroupOffsetsRequestGroup(group_id=member.group, topics=None)
+    asked = describe.DescribeShareGroupOffsetsRequestGroup(
+        group_id=GroupId(member.group), topics=None
+    )
     request = describe.DescribeShareGroupOffsetsRequest(groups=(asked,))
     (group,) = member.wire.call(request).groups
     assert group.error_code is ErrorCode.none
@@ -393,10 +401,10 @@ def altered(member: Member, offset: int) -> ErrorCode:
         partition_index=i32(0), start_offset=i64(offset)
     )
     topic = alter.AlterShareGroupOffsetsRequestTopic(
-        topic_name=member.topic, partitions=(partition,)
+        topic_name=TopicName(member.topic), partitions=(partition,)
     )
     response = member.wire.call(
-        alter.AlterShareGroupOffsetsRequest(group_id=member.group, topics=(topic,))
+        alter.AlterShareGroupOffsetsRequest(group_id=GroupId(member.group), topics=(topic,))
     )
     if response.error_code is not ErrorCode.none:
         return ErrorCode(response.error_code)

@@ -3,6 +3,7 @@
 import struct
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse as ApiVersionsResponseV0
@@ -11,7 +12,7 @@ from kio.serial import entity_reader
 from tests.broker_process import BrokerProcess
 from tests.clients.client import Sent
 from tests.clients.confluent_client import ConfluentClient
-from tests.clients.conftest import CreateTopic
+from tests.clients.conftest import CreateTopic, await_value
 from tests.clients.requests import (
     batch,
     fetch,
@@ -129,7 +130,7 @@ class TestProduce:
 
 class TestIdempotence:
     def test_a_repeated_batch_is_not_written_again(self, wire: Wire, topic: str) -> None:
-        options = {"producer_id": 7_000_000, "producer_epoch": 0}
+        options: dict[str, Any] = {"producer_id": 7_000_000, "producer_epoch": 0}
         for sequence in range(3):
             wire.call(produce(topic, batch(b"x", base_sequence=sequence, **options)))
         again = produced(wire.call(produce(topic, batch(b"x", base_sequence=1, **options))))
@@ -137,13 +138,13 @@ class TestIdempotence:
         assert fetched(wire.call(fetch(topic, 0))).high_watermark == 3
 
     def test_a_gap_in_the_sequence_is_refused(self, wire: Wire, topic: str) -> None:
-        options = {"producer_id": 7_000_001, "producer_epoch": 0}
+        options: dict[str, Any] = {"producer_id": 7_000_001, "producer_epoch": 0}
         wire.call(produce(topic, batch(b"x", base_sequence=0, **options)))
         answer = produced(wire.call(produce(topic, batch(b"x", base_sequence=5, **options))))
         assert answer.error_code == ErrorCode.out_of_order_sequence_number
 
     def test_an_old_epoch_is_refused(self, wire: Wire, topic: str) -> None:
-        options = {"producer_id": 7_000_002, "base_sequence": 0}
+        options: dict[str, Any] = {"producer_id": 7_000_002, "base_sequence": 0}
         wire.call(produce(topic, batch(b"x", producer_epoch=1, **options)))
         answer = produced(wire.call(produce(topic, batch(b"x", producer_epoch=0, **options))))
         assert answer.error_code == ErrorCode.invalid_producer_epoch
@@ -285,10 +286,11 @@ class TestDeletedTopic:
     ) -> None:
         confluent.produce(topic, [Sent()])
         confluent.delete_topic(topic)
-        answer = produced(wire.call(produce(topic, batch(b"a"))))
-        assert answer.error_code == ErrorCode.unknown_topic_or_partition
+        asked = produce(topic, batch(b"a"))
+        unknown = ErrorCode.unknown_topic_or_partition
+        await_value(lambda: produced(wire.call(asked)).error_code, unknown)
         answer = fetched(wire.call(fetch(topic, 0, max_wait_ms=LONG_WAIT_MS)))
-        assert answer.error_code == ErrorCode.unknown_topic_or_partition
+        assert answer.error_code == unknown
 
     def test_a_waiting_fetch_is_answered_at_once(
         self, wire: Wire, confluent: ConfluentClient, topic: str

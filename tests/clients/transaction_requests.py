@@ -13,7 +13,8 @@ from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequ
 from kio.schema.end_txn.v3.request import EndTxnRequest as OlderEndTxnRequest
 from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
-from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
+from kio.schema.init_producer_id.v6.request import InitProducerIdRequest as TwoPhaseRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.offset_fetch.v8.request import (
     OffsetFetchRequest,
@@ -24,11 +25,13 @@ from kio.schema.produce.v11 import request as produce_v11
 from kio.schema.produce.v12 import request as produce_v12
 from kio.schema.txn_offset_commit.v4 import request as commit_v4
 from kio.schema.txn_offset_commit.v5 import request as commit_v5
+from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.schema.write_txn_markers.v2.request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kio.static.primitive import i8, i16, i32
 from tests.clients.requests import TIMEOUT, batch, milliseconds
 from tests.clients.wire import Wire
 
@@ -44,16 +47,16 @@ class TransactionWire:
         self.transactional_id = transactional_id
 
     def find_coordinator(self) -> None:
-        request = FindCoordinatorRequest(key_type=1, coordinator_keys=(self.transactional_id,))
+        request = FindCoordinatorRequest(key_type=i8(1), coordinator_keys=(self.transactional_id,))
         while (code := self.wire.call(request).coordinators[0].error_code) is not ErrorCode.none:
             assert code is ErrorCode.coordinator_not_available
 
-    def init(self, **more: Any) -> Any:
-        values = {
+    def init(self, *, two_phase: bool = False, **more: Any) -> Any:
+        values: dict[str, Any] = {
             "transactional_id": self.transactional_id,
             "transaction_timeout": milliseconds(60_000),
         }
-        request = InitProducerIdRequest(**values | more)
+        request = (TwoPhaseRequest if two_phase else InitProducerIdRequest)(**values | more)
         while True:
             response = self.wire.call(request)
             if response.error_code not in {
@@ -131,24 +134,33 @@ class TransactionWire:
     def add(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
         """As an older client does."""
         request = add_by_client.AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.transactional_id,
-            v3_and_below_producer_id=producer.id,
-            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_transactional_id=TransactionalId(self.transactional_id),
+            v3_and_below_producer_id=ProducerId(producer.id),
+            v3_and_below_producer_epoch=i16(producer.epoch),
             v3_and_below_topics=(
-                add_by_client.AddPartitionsToTxnTopic(name=topic, partitions=partitions),
+                add_by_client.AddPartitionsToTxnTopic(
+                    name=TopicName(topic), partitions=tuple(map(i32, partitions))
+                ),
             ),
         )
         (result,) = self.wire.call(request).results_by_topic_v3_and_below
-        return [one.partition_error_code for one in result.results_by_partition]
+        codes = {
+            one.partition_index: one.partition_error_code for one in result.results_by_partition
+        }
+        return [codes[i32(partition)] for partition in partitions]
 
     def verify(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
         """As another broker does."""
         transaction = add_by_broker.AddPartitionsToTxnTransaction(
-            transactional_id=self.transactional_id,
-            producer_id=producer.id,
-            producer_epoch=producer.epoch,
+            transactional_id=TransactionalId(self.transactional_id),
+            producer_id=ProducerId(producer.id),
+            producer_epoch=i16(producer.epoch),
             verify_only=True,
-            topics=(add_by_broker.AddPartitionsToTxnTopic(name=topic, partitions=partitions),),
+            topics=(
+                add_by_broker.AddPartitionsToTxnTopic(
+                    name=TopicName(topic), partitions=tuple(map(i32, partitions))
+                ),
+            ),
         )
         request = add_by_broker.AddPartitionsToTxnRequest(transactions=(transaction,))
         (result,) = self.wire.call(request).results_by_transaction
@@ -157,10 +169,10 @@ class TransactionWire:
 
     def add_offsets(self, producer: Producer, group_id: str) -> ErrorCode:
         request = AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=producer.id,
-            producer_epoch=producer.epoch,
-            group_id=group_id,
+            transactional_id=TransactionalId(self.transactional_id),
+            producer_id=ProducerId(producer.id),
+            producer_epoch=i16(producer.epoch),
+            group_id=GroupId(group_id),
         )
         code: ErrorCode = self.wire.call(request).error_code
         return code
@@ -186,8 +198,8 @@ class TransactionWire:
     def committed_offset(
         self, group_id: str, topic: str, *, require_stable: bool = False
     ) -> int | ErrorCode:
-        topics = (OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),)
-        group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+        topics = (OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=(i32(0),)),)
+        group = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=topics)
         request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
         (found,) = self.wire.call(request).groups
         ((partition,),) = (one.partitions for one in found.topics)
@@ -197,9 +209,9 @@ class TransactionWire:
 
     def end(self, producer: Producer, *, commit: bool = True) -> Any:
         request = EndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=producer.id,
-            producer_epoch=producer.epoch,
+            transactional_id=TransactionalId(self.transactional_id),
+            producer_id=ProducerId(producer.id),
+            producer_epoch=i16(producer.epoch),
             committed=commit,
         )
         return self.wire.call(request)
@@ -214,9 +226,9 @@ class TransactionWire:
 
     def end_as_older_client(self, producer: Producer, *, commit: bool = True) -> ErrorCode:
         request = OlderEndTxnRequest(
-            transactional_id=self.transactional_id,
-            producer_id=producer.id,
-            producer_epoch=producer.epoch,
+            transactional_id=TransactionalId(self.transactional_id),
+            producer_id=ProducerId(producer.id),
+            producer_epoch=i16(producer.epoch),
             committed=commit,
         )
         code: ErrorCode = self.wire.call(request).error_code
@@ -225,22 +237,31 @@ class TransactionWire:
     def write_marker(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
         """As an administrator does who ends a transaction that hangs."""
         marker = WritableTxnMarker(
-            producer_id=producer.id,
-            producer_epoch=producer.epoch,
+            producer_id=ProducerId(producer.id),
+            producer_epoch=i16(producer.epoch),
             transaction_result=False,
-            topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=partitions),),
-            coordinator_epoch=0,
+            topics=(
+                WritableTxnMarkerTopic(
+                    name=TopicName(topic), partition_indexes=tuple(map(i32, partitions))
+                ),
+            ),
+            coordinator_epoch=i32(0),
         )
         (result,) = self.wire.call(WriteTxnMarkersRequest(markers=(marker,))).markers
         ((topic_result,),) = (result.topics,)
-        return [one.error_code for one in topic_result.partitions]
+        codes = {one.partition_index: one.error_code for one in topic_result.partitions}
+        return [codes[i32(partition)] for partition in partitions]
 
     def describe_raw(self) -> None:
         """Sends only: kio cannot read the answer of a transaction that has not begun."""
-        self.wire.send(DescribeTransactionsRequest(transactional_ids=(self.transactional_id,)))
+        self.wire.send(
+            DescribeTransactionsRequest(transactional_ids=(TransactionalId(self.transactional_id),))
+        )
 
     def describe(self) -> Any:
-        request = DescribeTransactionsRequest(transactional_ids=(self.transactional_id,))
+        request = DescribeTransactionsRequest(
+            transactional_ids=(TransactionalId(self.transactional_id),)
+        )
         (described,) = self.wire.call(request).transaction_states
         return described
 
@@ -253,7 +274,7 @@ class TransactionWire:
         return self.wire.call(ListTransactionsRequest(**filters))
 
     def producers(self, topic: str, partition: int = 0) -> Any:
-        asked = TopicRequest(name=topic, partition_indexes=(partition,))
+        asked = TopicRequest(name=TopicName(topic), partition_indexes=(i32(partition),))
         ((found,),) = (
             one.partitions
             for one in self.wire.call(DescribeProducersRequest(topics=(asked,))).topics

@@ -1,4 +1,4 @@
-"""Builds the same request in every version that kio knows: fields that a version lacks fall out."""
+"""Builds the same request in every version, leaving out the fields that a version lacks."""
 
 import dataclasses
 import typing
@@ -7,14 +7,15 @@ from typing import Any
 
 import kio.index
 
-from ottla.protocol.codec import OWN_APIS, newest_request_type
+from ottla.protocol.codec import wire_request_type
 
 
 def request_type(api_key: int, version: int) -> Any:
-    """Of Kafka's APIs, and of those that only Ottla has."""
-    if api_key in OWN_APIS:
-        return newest_request_type(api_key)
-    return kio.index.load_request_schema(api_key, version)
+    """kio's type, or the codec's where kio lacks the API or the version."""
+    try:
+        return kio.index.load_request_schema(api_key, version)
+    except (kio.index.UnknownAPIKey, kio.index.UnknownEntity):
+        return wire_request_type(api_key, version)
 
 
 def build_request(api_key: int, version: int, values: Mapping[str, Any]) -> Any:

@@ -264,7 +264,7 @@ def _copy_of(directory: Path) -> Path:
     return directory / "synced"
 
 
-def wait_until(condition: Callable[[], object], what: str = "it") -> None:
+def wait_until(condition: Callable[..., object], what: str = "it") -> None:
     deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen in {WAIT_S} s"

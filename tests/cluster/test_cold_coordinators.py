@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kio.schema.describe_groups.v5.request import DescribeGroupsRequest
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
+from kio.schema.types import GroupId
 from tests.clients.requests import metadata
 from tests.clients.wire import Wire
 from tests.cluster.clients import GROUP
@@ -27,7 +28,7 @@ def find(cluster: ClusterProcesses, node_id: int, *groups: str) -> dict[str, Any
 
 
 def refusal(cluster: ClusterProcesses, node_id: int, group: str) -> ErrorCode:
-    request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=False)
+    request = DescribeGroupsRequest(groups=(GroupId(group),), include_authorized_operations=False)
     with Wire(cluster.bootstrap_of(node_id)) as wire:
         code: ErrorCode = wire.call(request).groups[0].error_code
     return code

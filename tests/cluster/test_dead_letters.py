@@ -52,7 +52,10 @@ def reject(consumer: ShareConsumer, count: int) -> None:
         delivered: dict[int, set[bytes]] = {}
         for message in consumer.poll(0.2):
             assert message.error() is None
-            delivered.setdefault(message.partition(), set()).add(message.value())
+            partition, value = message.partition(), message.value()
+            assert partition is not None
+            assert value is not None
+            delivered.setdefault(partition, set()).add(value)
             consumer.acknowledge(message, AcknowledgeType.REJECT)
         for place, failure in consumer.commit_sync(TIMEOUT_S).items():
             if failure is None:
@@ -77,9 +80,9 @@ class Letters:
             for message in self._consumer.consume(1_000, 0.2):
                 if message.error() is None:
                     headers = dict(message.headers() or ())
-                    partition = int(headers["__dlq.errors.partition"])
+                    partition = int(headers["__dlq.errors.partition"] or b"")
                     assert partition == message.partition()
-                    self.sources.add((partition, int(headers["__dlq.errors.offset"])))
+                    self.sources.add((partition, int(headers["__dlq.errors.offset"] or b"")))
             return len(self.sources) >= count
 
         wait_until(progress, f"{count} dead letters")

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.clients import awake
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.cluster.topics import (
     PartitionState,
-    awake,
     consume,
     create,
     is_whole,

@@ -56,7 +56,7 @@ def without_2(partition: PartitionState) -> bool:
 def test_a_full_disk_costs_leadership_and_in_sync_sets_until_there_is_room(
     cluster: ClusterProcesses, disk: Disk
 ) -> None:
-    create(cluster, "shared", assignment=[[2, 1, 3], [1, 2, 3]], **{"min.insync.replicas": "2"})
+    create(cluster, "shared", assignment=[[2, 1, 3], [1, 2, 3]], min_insync_replicas="2")
     create(cluster, "alone", assignment=[[2]])
     assert produce(cluster, "alone", "before") == [None]
     with Traffic(cluster.bootstrap, "shared") as traffic, disk.full():

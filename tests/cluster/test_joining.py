@@ -4,9 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from kio.schema.describe_quorum.v2.response import ReplicaState
 from tests.broker_process import BrokerProcess
 from tests.cluster.conftest import StartCluster
-from tests.cluster.processes import wait_until
+from tests.cluster.processes import ClusterProcesses, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -50,7 +51,7 @@ def test_a_voter_that_comes_back_on_another_port_is_found(
         wait_until(lambda: cluster.voters() == [1, 2, 3])
 
 
-def ports_of_voters(cluster):
+def ports_of_voters(cluster: ClusterProcesses) -> set[int]:
     return {listener.port for node in cluster.describe().nodes for listener in node.listeners}
 
 
@@ -103,17 +104,18 @@ def test_a_voter_whose_disk_was_replaced_votes_again(start_cluster: StartCluster
     cluster = start_cluster(3)
     cluster.wait_for_voters(1, 2, 3)
     lost = next(node_id for node_id in cluster.ids if node_id not in (1, cluster.leader()))
-    before = {voter.replica_id: voter.replica_directory_id for voter in voters(cluster)}
+    before = {int(voter.replica_id): voter.replica_directory_id for voter in voters(cluster)}
     cluster.kill(lost)
     shutil.rmtree(cluster.node(lost).data)
     cluster.restart(lost)
 
     def is_replaced() -> bool:
-        after = {voter.replica_id: voter.replica_directory_id for voter in voters(cluster)}
+        after = {int(voter.replica_id): voter.replica_directory_id for voter in voters(cluster)}
         return after.keys() == before.keys() and after[lost] != before[lost]
 
     wait_until(is_replaced)
 
 
-def voters(cluster):
-    return cluster.quorum().current_voters
+def voters(cluster: ClusterProcesses) -> tuple[ReplicaState, ...]:
+    found: tuple[ReplicaState, ...] = cluster.quorum().current_voters
+    return found

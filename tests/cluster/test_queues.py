@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException
 from kio.schema.alter_share_group_offsets.v0 import request as alter
 from kio.schema.describe_share_group_offsets.v1 import request as describe
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i64
 from tests.clients.test_queues import (
     ACCEPT,
@@ -131,12 +132,16 @@ def set_offsets(wire: Wire) -> list[ErrorCode]:
         )
         for partition in range(3)
     )
-    topic = alter.AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=partitions)
-    response = wire.call(alter.AlterShareGroupOffsetsRequest(group_id="new", topics=(topic,)))
+    topic = alter.AlterShareGroupOffsetsRequestTopic(
+        topic_name=TopicName("orders"), partitions=partitions
+    )
+    response = wire.call(
+        alter.AlterShareGroupOffsetsRequest(group_id=GroupId("new"), topics=(topic,))
+    )
     return [one.error_code for topic in response.responses for one in topic.partitions]
 
 
 def lags(wire: Wire) -> list[int]:
-    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id="new", topics=None)
+    group = describe.DescribeShareGroupOffsetsRequestGroup(group_id=GroupId("new"), topics=None)
     response = wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(group,)))
     return [one.lag for topic in response.groups[0].topics for one in topic.partitions]

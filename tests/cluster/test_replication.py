@@ -9,18 +9,17 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import NewPartitions
 from tests.cli.command import start_ottla
+from tests.cluster.clients import TIMEOUT_S, admin, awake
 from tests.cluster.commands import done, nodes, ottla
 from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.cluster.topics import (
-    TIMEOUT_S,
     Traffic,
-    admin,
-    awake,
     consume,
     create,
     is_whole,
@@ -97,7 +96,7 @@ def test_a_consumer_reads_from_the_replica_in_its_rack(cluster: ClusterProcesses
         }
     )
     consumer.assign([TopicPartition("near", 0, 0)])
-    values = []
+    values: list[bytes | None] = []
 
     def has_moved() -> bool:
         values.extend(message.value() for message in consumer.consume(10, 0.1))
@@ -204,13 +203,14 @@ def test_partitions_and_nodes_are_added_while_records_are_written(
 
 def is_balanced(cluster: ClusterProcesses) -> bool:
     rows = nodes(cluster).values()
-    replicas, leaders = ([row[key] for row in rows] for key in ("replicas", "leaders"))
+    replicas = [int(row["replicas"]) for row in rows]
+    leaders = [int(row["leaders"]) for row in rows]
     return max(replicas) - min(replicas) <= 1 and max(leaders) - min(leaders) <= 1
 
 
 def test_a_replica_that_was_damaged_is_copied_anew(cluster: ClusterProcesses) -> None:
     values = [f"{number:0100}" for number in range(90)]
-    create(cluster, "damaged", assignment=[[1, 2, 3]], segment_bytes="1300")
+    create(cluster, "damaged", assignment=[[1, 2, 3]], internal_segment_bytes="1300")
     for first in range(0, len(values), 10):
         produce(cluster, "damaged", *values[first : first + 10])
     cluster.terminate(3)
@@ -298,8 +298,8 @@ def test_a_reassignment_is_cancelled_with_its_throttle(
     assert throttles(cluster, topic) == {}
 
 
-def ongoing(cluster: ClusterProcesses) -> list[dict[str, object]]:
-    moves: list[dict[str, object]] = json.loads(done(cluster, "reassignments", "list", "--json"))
+def ongoing(cluster: ClusterProcesses) -> list[dict[str, Any]]:
+    moves: list[dict[str, Any]] = json.loads(done(cluster, "reassignments", "list", "--json"))
     return moves
 
 

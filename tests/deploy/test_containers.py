@@ -42,10 +42,9 @@ def test_every_broker_has_a_configuration_that_holds(number: int) -> None:
     (published,) = service["ports"]
     address, outside, inside = published.split(":")
     assert address == "127.0.0.1"
-    by_name = {each.listener_name: each for each in parse_listeners(values[LISTENERS])}
-    advertised = {
-        each.listener_name: each for each in parse_listeners(values[ADVERTISED_LISTENERS])
-    }
+    listeners, advertisements = values[LISTENERS], values[ADVERTISED_LISTENERS]
+    by_name = {each.listener_name: each for each in parse_listeners(listeners)}
+    advertised = {each.listener_name: each for each in parse_listeners(advertisements)}
     assert by_name["HOST"].port == int(inside)
     assert (advertised["HOST"].host, advertised["HOST"].port) == ("localhost", int(outside))
     assert (advertised["NODES"].host, advertised["NODES"].port) == (

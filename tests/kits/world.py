@@ -4,28 +4,41 @@ Everything runs in the test's thread, and time goes on only while somebody waits
 """
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ottla.network.peers import Peers
 from ottla.testing.simulator.host import Host
 from ottla.testing.simulator.network import Network
+from ottla.testing.simulator.process import Process
 from ottla.testing.simulator.scheduler import Scheduler
 from ottla.testing.simulator.simulated_node import DATA, SimulatedNode
 
 PATIENCE_S = 600.0  # Of simulated time.
 
+T = TypeVar("T")
+
 
 class World:
     """The test has a machine of its own, which nothing happens to."""
 
-    def __init__(self, seed=0):
+    def __init__(self, seed: int = 0) -> None:
         self.scheduler = Scheduler(seed)
         self.network = Network(self.scheduler)
         self.host = Host("test", self.network)
         self.process = self.host.start_process()
         self.peers = Peers(self.process, "test", lambda: 0.5)
-        self.nodes = {}  # By id.
+        self.nodes: dict[int, SimulatedNode] = {}  # By id.
 
-    def add_node(self, node_id, overrides, *, join=None, directories=(DATA,)):
+    def add_node(
+        self,
+        node_id: int,
+        overrides: Mapping[str, str],
+        *,
+        join: SimulatedNode | None = None,
+        directories: Sequence[str] = (DATA,),
+        listeners: Sequence[str] = (),
+    ) -> SimulatedNode:
         """Not started. It begins a cluster unless it is to join another node."""
         node = SimulatedNode(
             self.network,
@@ -33,38 +46,41 @@ class World:
             overrides,
             lambda _: () if join is None else (join.address,),
             directories=directories,
+            listeners=listeners,
         )
         self.nodes[node_id] = node
         return node
 
-    def run(self, coroutine, process=None):
+    def run(self, coroutine: Coroutine[Any, Any, T], process: Process | None = None) -> T:
         """On the test's machine, or in another process."""
         task = (process or self.process).create_task(coroutine)
         self.scheduler.run_until(self.scheduler.now + PATIENCE_S, task.done)
         assert task.done(), f"no end after {PATIENCE_S:.0f} s"
         return task.result()
 
-    async def run_in(self, process, coroutine):
+    async def run_in(self, process: Process, coroutine: Coroutine[Any, Any, T]) -> T:
         """From the test's machine, what belongs to another one's event loop."""
-        outcome = self.process.create_future()
+        outcome: asyncio.Future[T] = self.process.create_future()
 
-        def on_done(task):
+        def on_done(task: asyncio.Task[T]) -> None:
             if outcome.done():
                 return
-            if task.cancelled() or (error := task.exception()) is None:
-                outcome.set_result(None if task.cancelled() else task.result())
+            if task.cancelled():
+                outcome.cancel()
+            elif (error := task.exception()) is None:
+                outcome.set_result(task.result())
             else:
                 outcome.set_exception(error)
 
         process.create_task(coroutine).add_done_callback(on_done)
         return await outcome
 
-    async def start(self, *nodes):
+    async def start(self, *nodes: SimulatedNode) -> None:
         for node in nodes:
             node.start()
         await until(lambda: all(node.serving for node in nodes))
 
-    def close(self):
+    def close(self) -> None:
         failed = [
             str(node)
             for node in self.nodes.values()
@@ -75,7 +91,7 @@ class World:
         assert not failed, f"failed: {failed}"
 
 
-async def until(condition):
+async def until(condition: Callable[[], bool]) -> None:
     """The test's patience ends it if it never comes true."""
     while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.005)

@@ -327,12 +327,12 @@ def test_describing_groups_that_are_not_there(caller: Caller) -> None:
         assert described[group] == missing
         assert described[""][0] is ErrorCode.invalid_group_id
     caller.code(CONSUMER_BEAT)
-    for request_type, kind in (
+    for describe_request, kind in (
         (DescribeGroupsRequest, "classic"),
         (ShareGroupDescribeRequest, "share"),
     ):
         other = (NOT_FOUND, f"Group {group} is not a {kind} group.")
-        assert caller.describe(request_type, group) == {group: other}
+        assert caller.describe(describe_request, group) == {group: other}
 
 
 def test_deleting_what_is_not_there_or_in_use(caller: Caller) -> None:

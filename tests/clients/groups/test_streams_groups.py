@@ -9,7 +9,7 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest
-from kio.schema.types import GroupId
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32
 from tests.clients.requests import milliseconds
 from tests.clients.wire import Wire
@@ -89,7 +89,9 @@ def test_internal_topics_are_created_and_tasks_assigned(
 def partition_counts(wire: Wire, *topics: str) -> list[int]:
     response = wire.call(
         MetadataRequest(
-            topics=tuple(MetadataRequestTopic(topic_id=None, name=name) for name in topics),
+            topics=tuple(
+                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics
+            ),
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )

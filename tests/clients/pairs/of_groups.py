@@ -324,9 +324,12 @@ for name, heartbeat_of, kind in (
     ("consumer", consumer_heartbeat, CONSUMER_GROUP_DESCRIBE),
     ("share", share_heartbeat, SHARE_GROUP_DESCRIBE),
 ):
-    described = {"heartbeat": heartbeat_of, "kind": kind}
-    PAIRS[f"{name}_group_heartbeat_and_describe"] = partial(coming_and_describe, **described)
-    PAIRS[f"{name}_group_leaving_and_describe"] = partial(leaving_and_describe, **described)
+    PAIRS[f"{name}_group_heartbeat_and_describe"] = partial(
+        coming_and_describe, heartbeat=heartbeat_of, kind=kind
+    )
+    PAIRS[f"{name}_group_leaving_and_describe"] = partial(
+        leaving_and_describe, heartbeat=heartbeat_of, kind=kind
+    )
 
 
 def alter_share_offset(group: str, topic: str, offset: int) -> Any:

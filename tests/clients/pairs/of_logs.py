@@ -73,7 +73,7 @@ def records_seen_by_second(_: Any, second: Any) -> int | ErrorCode:
 
 
 def is_on_disk(response: Any) -> bool:
-    sizes = [
+    sizes: list[int] = [
         partition.partition_size
         for result in response.results
         for topic in result.topics

@@ -223,7 +223,9 @@ def update_features_and_api_versions(world: World) -> Pair:
     values = {"client_software_name": "pairs", "client_software_version": "1"}
 
     def level(_: Any, response: Any) -> int:
-        levels = {one.name: one.max_version_level for one in response.finalized_features}
+        levels: dict[str, int] = {
+            one.name: one.max_version_level for one in response.finalized_features
+        }
         return levels["transaction.version"]
 
     return Pair(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.cluster.faults.history import Place
-from tests.cluster.faults.workload import NO_LOGIN, consumer_config, place_of
+from tests.cluster.faults.workload import NO_LOGIN, consumer_config, place_of, record_of
 
 SILENCE_S = 120.0
 _BATCH = 5_000
@@ -56,9 +56,10 @@ def _read(consumer: Consumer, ends: dict[Place, int]) -> dict[Place, list[tuple[
         for message in consumer.consume(_BATCH, timeout=0.5):
             place, error = place_of(message), message.error()
             if error is None:
-                records[place].append((message.offset(), message.value()))
+                offset, value = record_of(message)
+                records[place].append((offset, value))
                 heard_at = time.monotonic()
-                if message.offset() + 1 >= ends[place]:
+                if offset + 1 >= ends[place]:
                     unread.discard(place)
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard(place)

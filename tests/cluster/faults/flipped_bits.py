@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ElectionType, Producer, TopicPartition
 from tests.clients.requests import batch, fetch, fetched, produce, produced
@@ -121,7 +121,7 @@ class Trial:
 
     def _fill(self, topic: str) -> None:
         replicas = [VICTIM, *(one for one in self._cluster.ids if one != VICTIM)]
-        config = {"segment_bytes": "1500", "index_interval_bytes": "150"}
+        config: dict[str, Any] = {"internal_segment_bytes": "1500", "index_interval_bytes": "150"}
         if self._nodes > 1:
             config["min_insync_replicas"] = "2"
         create(self._cluster, topic, assignment=[replicas], **config)

@@ -53,7 +53,7 @@ class Pace(NamedTuple):
 class Delivered(NamedTuple):
     name: str  # Of the message, as its publisher calls it.
     place: tuple[int, int]  # Partition and offset; a message that was sent twice has two.
-    count: int
+    delivery_count: int
     handle: str
 
     @classmethod
@@ -65,7 +65,7 @@ class Delivered(NamedTuple):
 class Acked(NamedTuple):
     """A confirmed acknowledgement."""
 
-    count: int
+    delivery_count: int
     at_s: float
 
 
@@ -112,15 +112,15 @@ class History:
                 self.findings.append(f"{name} came {until_s - now_s:.3f} s too early")
             acked = self.acked.get(place)
             # A delivery that was made before may be late; that is none too many.
-            if acked is not None and (count > acked.count or asked_s > acked.at_s):
+            if acked is not None and (count > acked.delivery_count or asked_s > acked.at_s):
                 self.findings.append(
                     f"{name} came again (delivery {count}), after the acknowledgement of delivery"
-                    f" {acked.count} had been confirmed"
+                    f" {acked.delivery_count} had been confirmed"
                 )
 
     def on_acked(self, delivered: Delivered) -> None:
         with self.lock:
-            self.acked[delivered.place] = Acked(delivered.count, time.time())
+            self.acked[delivered.place] = Acked(delivered.delivery_count, time.time())
 
     def on_acking(self, done: Iterable[Delivered]) -> None:
         """Whether or not a confirmation comes, they may be done with."""
@@ -220,7 +220,7 @@ class Consumer(Client):
         for shown in response.json()["deliveries"]:
             delivered = Delivered.of(shown)
             self._history.on_delivered(delivered, asked_s)
-            draws = self.draws_lots and delivered.count < COUNT_TO_SETTLE
+            draws = self.draws_lots and delivered.delivery_count < COUNT_TO_SETTLE
             lot = self._random.random() if draws else 1.0
             if lot < 0.1:
                 self._release(delivered)

@@ -129,8 +129,8 @@ class Links:
     def _source(self, first: bytes, writer: asyncio.StreamWriter) -> int:
         """The node that has connected, and sent this first."""
         if first[0] == _TLS_HANDSHAKE:
-            names = (writer.get_extra_info(name) for name in ("peername", "sockname"))
-            pid = owner_of(*names, list(self.processes))
+            client, server = (writer.get_extra_info(name) for name in ("peername", "sockname"))
+            pid = owner_of(client, server, list(self.processes))
             return self.processes.get(pid, CLIENT) if pid else CLIENT
         named = _NODE.match(first)
         return int(named[1]) if named else CLIENT

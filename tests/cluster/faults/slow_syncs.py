@@ -30,8 +30,8 @@ def _slowed(sync: Callable[[int], None], setting: Path) -> Callable[[int], None]
 
 
 def _run(setting: Path) -> None:
-    os.fdatasync = _slowed(os.fdatasync, setting)
-    os.fsync = _slowed(os.fsync, setting)
+    for name in ("fdatasync", "fsync"):
+        setattr(os, name, _slowed(getattr(os, name), setting))
     main()
 
 

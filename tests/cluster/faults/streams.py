@@ -24,6 +24,7 @@ from benchmarks.peers.peer import Unavailable
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tests.cluster.faults.workload import place_of
 from tests.cluster.processes import ClusterProcesses, wait_until
 
 HERE: Final = Path(__file__).parent
@@ -171,9 +172,12 @@ class StreamsTrial:
                 if message is None:
                     break
                 if message.error() is not None:
-                    ended.add(message.partition())
+                    ended.add(place_of(message).partition)
                     continue
-                found[message.key().decode()] = int(message.value())
+                key, value = message.key(), message.value()
+                assert key is not None
+                assert value is not None
+                found[key.decode()] = int(value)
         finally:
             consumer.close()
         self.counted = found

@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -116,7 +116,7 @@ class Trial:
                     keeps_synced=True,
                 )
             )
-            servers = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
+            servers: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
             admin = AdminClient({**servers, **self._login(ADMIN)})
             _create_topics(admin, self._nodes)
             if self._locks:
@@ -135,7 +135,7 @@ class Trial:
         self._history.save(self._directory / "history.jsonl")
         return self._outcome
 
-    def _login(self, user: str) -> Mapping[str, object]:
+    def _login(self, user: str) -> Mapping[str, Any]:
         return self._locks.login(user) if self._locks else NO_LOGIN
 
     def _mount_disks(self, stack: ExitStack) -> dict[int, Disk]:
@@ -291,7 +291,7 @@ def _not_in_sync(admin: AdminClient) -> list[str]:
     ]
 
 
-def end_all(workers: list[Worker]) -> None:
+def end_all(workers: Sequence[Worker]) -> None:
     for worker in workers:
         worker.ask_to_end()
     for worker in workers:

@@ -3,7 +3,7 @@
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from confluent_kafka import (
@@ -154,9 +154,7 @@ class Reader(Worker):
         by_place: dict[Place, list[tuple[int, bytes]]] = {}
         for message in messages:
             if message.error() is None:
-                by_place.setdefault(place_of(message), []).append(
-                    (message.offset(), message.value())
-                )
+                by_place.setdefault(place_of(message), []).append(record_of(message))
         for place, records in by_place.items():
             self.history.on_consumed(place, records)
 
@@ -252,7 +250,7 @@ class Copier(Worker):
             self.history.on_transaction(Transaction(self.name, number, size, committed))
 
     def _produce_copy(self, producer: Producer, number: int, message: Message) -> None:
-        place, offset = place_of(message), message.offset()
+        place, offset = place_of(message), offset_of(message)
         producer.produce(
             self._target,
             Copied(self.name, number, place, offset).encode(),
@@ -260,7 +258,7 @@ class Copier(Worker):
         )
 
 
-def _retried(call, worker: Worker) -> None:
+def _retried(call: Callable[[], object], worker: Worker) -> None:
     """As its error says that it may be; a client that is to end gives up after a while."""
     deadline = time.monotonic() + END_TIMEOUT_S
     while True:
@@ -284,12 +282,28 @@ def _rewind(consumer: Consumer) -> None:
 
 
 def _next_offsets(messages: Iterable[Message]) -> list[TopicPartition]:
-    next_offsets = {place_of(message): message.offset() + 1 for message in messages}
+    next_offsets = {place_of(message): offset_of(message) + 1 for message in messages}
     return [TopicPartition(*place, offset) for place, offset in next_offsets.items()]
 
 
 def place_of(message: Message) -> Place:
-    return Place(message.topic(), message.partition())
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None
+    assert partition is not None
+    return Place(topic, partition)
+
+
+def offset_of(message: Message) -> int:
+    offset = message.offset()
+    assert offset is not None
+    return offset
+
+
+def record_of(message: Message) -> tuple[int, bytes]:
+    """Its offset and its value."""
+    value = message.value()
+    assert value is not None
+    return offset_of(message), value
 
 
 def consumer_config(
