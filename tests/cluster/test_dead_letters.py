@@ -85,7 +85,10 @@ class Letters:
                     self.sources.add((partition, int(headers["__dlq.errors.offset"] or b"")))
             return len(self.sources) >= count
 
-        wait_until(progress, f"{count} dead letters")
+        try:
+            wait_until(progress, f"{count} dead letters")
+        finally:
+            print(len(self.sources), "dead letters, by partition and offset:", sorted(self.sources))
         assert len(self.sources) == count
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from tests.kits.world import until
 
 from ottla.coordination import dead_letter_office
 from ottla.coordination.coordinators import Coordinators
+from ottla.coordination.dead_letter_reports import DeadLetterReports
 from ottla.coordination.dead_letters import BATCH_BYTES, read_letters
 from ottla.coordination.share_partitions import LedSharePartition
 from ottla.groups.partitions import TopicIdPartition
@@ -217,14 +218,75 @@ def test_letters_are_read_a_batch_at_a_time(node: SingleNode) -> None:
     assert log.log_end_offset == COUNT + 10
 
 
+def letters_of(*offsets: int) -> list[DeadLetter]:
+    return [DeadLetter(offset, offset, 1, DeadLetterReason.REJECTED) for offset in offsets]
+
+
 def test_letters_of_deleted_records_count_as_written(node: SingleNode) -> None:
     source = node.partition("orders", 0)
     source.log.log_start_offset = COUNT - 1
-    letters = [DeadLetter(offset, offset, 1, DeadLetterReason.REJECTED) for offset in (3, 7)]
+    letters = letters_of(3, 7)
 
     found = read_letters(source, letters, GROUP, copy_record=True)
 
     assert found.records == []
+    assert found.written == tuple(letters)
+
+
+def test_letters_wait_for_the_high_watermark(node: SingleNode) -> None:
+    """A new leader learns from its followers how far its log is committed."""
+    source = node.partition("orders", 0)
+    append(node, b"later")
+    source.log.high_watermark = COUNT
+
+    found = read_letters(source, letters_of(3, COUNT), GROUP, copy_record=True)
+    assert [record.value for record in found.records] == [b"3"]
+    assert found.written == tuple(letters_of(3))
+
+    with pytest.raises(ApiError) as refused:
+        read_letters(source, letters_of(COUNT), GROUP, copy_record=True)
+    assert refused.value.code is ErrorCode.offset_not_available
+
+    source.log.high_watermark = COUNT + 1
+    found = read_letters(source, letters_of(COUNT), GROUP, copy_record=True)
+    assert [record.value for record in found.records] == [b"later"]
+
+
+def test_letters_of_a_new_leader_are_sent_when_its_followers_confirm_them(
+    node: SingleNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = other_broker(node, *[ErrorCode.not_leader_or_follower] * 1_000)
+    lead_elsewhere(node)
+    reject(node, 1, 2)
+    office = node.broker.share.partitions.office
+    node.broker.share.partitions.drop(key(node))
+    node.run(until(lambda: not office._sending))
+    other.codes.clear()
+    log = node.partition("orders", 0).log
+    log.high_watermark = 0
+    refusals: list[ErrorCode] = []
+    monkeypatch.setattr(
+        DeadLetterReports, "on_failed", lambda *arguments: refusals.append(arguments[3].code)
+    )
+
+    node.run(node.broker.share.waiting_letters.look())
+    node.run(until(lambda: len(refusals) > 1))
+    assert set(refusals) == {ErrorCode.offset_not_available}
+    assert other.batches == []
+
+    log.high_watermark = COUNT
+    node.run(until(lambda: len(other.batches) > 0))
+    assert [record.value for record in other.batches[-1]] == [b"1", b"2"]
+
+
+def test_letters_beyond_the_end_of_the_log_count_as_written(node: SingleNode) -> None:
+    """As after an unclean election, which loses records."""
+    source = node.partition("orders", 0)
+    letters = letters_of(3, COUNT, COUNT + 5)
+
+    found = read_letters(source, letters, GROUP, copy_record=True)
+
+    assert [record.value for record in found.records] == [b"3"]
     assert found.written == tuple(letters)
 
 

@@ -34,7 +34,9 @@ def read_letters(
 ) -> Letters:
     """The first of the letters, about one batch; call in a thread.
 
-    Records that retention has removed are skipped, and count as written.
+    Records that are no longer in the log are skipped, and count as written. Records from the high
+    watermark on are still there: a new leader may have to wait until its followers confirm them.
+    ApiError(offset_not_available) if there are only such records.
     """
     found, last_offset = _read(source, deque(letters))
     return Letters(
@@ -61,16 +63,22 @@ def _read(
     found: list[tuple[Record, DeadLetter]] = []
     size = 0
     _pass(waiting, log.log_start_offset)
-    while waiting:
+    while waiting and waiting[0].first_offset < log.log_end_offset:
+        first_offset = waiting[0].first_offset
         try:
-            part = log.read(waiting[0].first_offset, _READ_BYTES, log.high_watermark)
+            part = log.read(first_offset, _READ_BYTES, log.high_watermark)
             records = [] if part is None else _records(part.read(), waiting)
         except (OSError, StorageError) as error:
             raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error
         except RecordError as error:
             raise ApiError(ErrorCode.corrupt_message, str(error)) from error
         if part is None:
-            break
+            if not found:
+                raise ApiError(
+                    ErrorCode.offset_not_available,
+                    f"offset {first_offset} of {log.topic_partition} cannot be read yet",
+                )
+            return found, first_offset - 1
         for record in records:
             _pass(waiting, record.offset)
             found.append((record, waiting[0]))
