@@ -8,6 +8,7 @@ import random
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Final
 from uuid import UUID, uuid4
 
 from ottla.protocol.entities import entity
@@ -18,6 +19,16 @@ from ottla.storage.local_filesystem import LocalFilesystem
 DISK_THREADS = 8
 QUORUM_THREADS = 2
 LOGIN_THREADS = 2
+
+
+_DASH: Final = 62  # In base64, as Kafka shows ids; six bits.
+
+
+def random_uuid() -> UUID:
+    """Like Kafka's: its base64 form has no leading dash, which commands take for an option."""
+    while (uuid := uuid4()).int >> 122 == _DASH:
+        continue
+    return uuid
 
 
 @entity
@@ -51,7 +62,7 @@ class Environment:
             filesystem=LocalFilesystem(),
             clock=SystemClock(),
             random=random.Random(),
-            new_uuid=uuid4,
+            new_uuid=random_uuid,
             executor=ThreadPoolExecutor(DISK_THREADS, "ottla-disk"),
             quorum_executor=ThreadPoolExecutor(QUORUM_THREADS, "ottla-quorum"),
             login_executor=ThreadPoolExecutor(LOGIN_THREADS, "ottla-login"),
