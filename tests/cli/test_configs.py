@@ -50,9 +50,13 @@ def test_a_bad_value_is_refused(ottla: Ottla, bootstrap: str, topic: str, assign
     assert assignment.split("=", maxsplit=1)[0] in outcome.errors
 
 
-def test_a_key_that_nobody_knows_is_not_deleted(ottla: Ottla, bootstrap: str, topic: str) -> None:
-    delete = ("--topic", topic, "--delete", "retention")
-    outcome = ottla("configs", "alter", *delete, bootstrap=bootstrap)
+@pytest.mark.parametrize("subject", ["--topic", "--group", "--client-metrics"])
+def test_a_key_that_nobody_knows_is_not_deleted(
+    ottla: Ottla, bootstrap: str, topic: str, subject: str
+) -> None:
+    outcome = ottla(
+        "configs", "alter", subject, topic, "--delete", "retention", bootstrap=bootstrap
+    )
     assert (outcome.exit_code, outcome.output) == (2, "")
     assert "unknown config key 'retention'" in outcome.errors
 

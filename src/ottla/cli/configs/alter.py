@@ -1,13 +1,17 @@
 """`ottla configs alter`: set, delete, append to and subtract from configuration values."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Annotated
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.configs.all_brokers import alter_brokers, alter_client_metrics
+from ottla.cli.configs.all_brokers import (
+    alter_brokers,
+    alter_client_metrics,
+    describe_client_metrics,
+)
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
@@ -43,12 +47,15 @@ def alter(
     if not entries:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
     if subject.client_metrics is not None:
+        if delete:
+            _validate_deleted(delete, describe_client_metrics(connection, subject.client_metrics))
         alter_client_metrics(connection, subject.client_metrics, entries)
     elif subject.topic is None and subject.group is None:
         _validate_known(parse_pairs("--set", set_ or []))
         alter_brokers(connection, subject.broker, entries)
     else:
-        _validate_deleted(connection, subject.resource(), delete or [])
+        if delete:
+            _validate_deleted(delete, _described(connection, subject.resource()))
         _alter(connection, subject.resource(), entries)
     keys = sorted({entry.name for entry in entries})
     if as_json:
@@ -69,15 +76,16 @@ def _validate_known(pairs: Sequence[tuple[str, str | None]]) -> None:
             raise UsageError(str(error.message)) from None
 
 
-def _validate_deleted(connection: Connection, resource: ConfigResource, keys: list[str]) -> None:
+def _validate_deleted(keys: Sequence[str], known: Container[str]) -> None:
     """A broker lets any key be deleted, as Kafka does."""
-    if not keys:
-        return
-    admin = connection.admin()
-    described = connection.result(admin.describe_configs([resource])[resource])
     for key in keys:
-        if key not in described:
+        if key not in known:
             raise UsageError(f"unknown config key {key!r}")
+
+
+def _described(connection: Connection, resource: ConfigResource) -> dict[str, ConfigEntry]:
+    admin = connection.admin()
+    return connection.result(admin.describe_configs([resource])[resource])
 
 
 def _alter(
