@@ -12,10 +12,11 @@ from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
 
 from ottla.cli.backups.importing import ImportRun
+from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
 from ottla.cli.backups.state_changes import close_import
 from ottla.cli.backups.store import DirectoryStore
-from ottla.cli.backups.topics import chosen
+from ottla.cli.backups.topics import chosen, create_open, read_topics
 from ottla.cli.errors import CommandError, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.fetching import Fetched
@@ -165,3 +166,22 @@ def test_topics_are_chosen_by_patterns() -> None:
     assert chosen(names, ["logs-*", "orders"], ["*-b"]) == ["logs-a", "orders"]
     with pytest.raises(UsageError, match="--topic nothing"):
         chosen(names, ["nothing"], [])
+
+
+def test_a_topic_with_smaller_segments_than_allowed_gets_the_smallest_allowed(
+    cluster: Cluster,
+) -> None:
+    """An earlier version of Ottla, or Kafka before 4.0, took any size."""
+    configs = {"segment.bytes": "65536", "retention.ms": "1000"}
+    topic = TopicBackup("small-segments", "none", 1, configs, {0: 0})
+    notes = create_open(cluster, topic, None, {})
+    assert notes == ["topic small-segments: segment.bytes 1048576, not 65536"]
+    (found,) = read_topics(cluster, ["small-segments"], [])
+    assert found.configs == {"segment.bytes": "1048576", "retention.ms": "1000"}
+
+
+def test_a_given_size_of_segments_is_the_one_that_counts(cluster: Cluster) -> None:
+    topic = TopicBackup("given-segments", "none", 1, {"segment.bytes": "65536"}, {0: 0})
+    assert create_open(cluster, topic, None, {"segment.bytes": "2097152"}) == []
+    (found,) = read_topics(cluster, ["given-segments"], [])
+    assert found.configs == {"segment.bytes": "2097152"}

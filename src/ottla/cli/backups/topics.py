@@ -19,7 +19,7 @@ from ottla.client.wire.topics import create_request
 from ottla.controller.config import RECORD_IMPORT
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
-from ottla.storage.config import TOPIC_KEYS
+from ottla.storage.config import SEGMENT_BYTES, SEGMENT_BYTES_MIN, TOPIC_KEYS
 
 _KNOWN_KEYS = frozenset(key.name for key in TOPIC_KEYS)
 
@@ -97,7 +97,9 @@ def create_open(
     cluster: Cluster, topic: TopicBackup, replication_factor: int | None, extra: dict[str, str]
 ) -> list[str]:
     """Make a topic that takes imports; returns notes of what it cannot have as it was."""
-    configs = {**topic.configs, **extra}
+    own = {key: value for key, value in topic.configs.items() if key not in extra}
+    notes = _enlarge_segments(topic.name, own)
+    configs = own | extra
     unknown = sorted(configs.keys() - _KNOWN_KEYS)
     wanted = {key: value for key, value in configs.items() if key in _KNOWN_KEYS}
     brokers = cluster.retry(lambda: len(cluster.every_broker()))
@@ -116,7 +118,7 @@ def create_open(
 
     cluster.retry(create)
     cluster.forget_metadata()
-    notes = [
+    notes += [
         f"topic {topic.name}: Ottla has no config {key}, which was {configs[key]}"
         for key in unknown
     ]
@@ -125,6 +127,15 @@ def create_open(
             f"topic {topic.name}: replication factor {factor}, not {topic.replication_factor}"
         )
     return notes
+
+
+def _enlarge_segments(topic: str, configs: dict[str, str]) -> list[str]:
+    """To what Ottla, and Kafka from 4.0 on, accept; earlier versions took any size."""
+    size = configs.get(SEGMENT_BYTES.name)
+    if size is None or int(size) >= SEGMENT_BYTES_MIN:
+        return []
+    configs[SEGMENT_BYTES.name] = str(SEGMENT_BYTES_MIN)
+    return [f"topic {topic}: {SEGMENT_BYTES.name} {SEGMENT_BYTES_MIN}, not {size}"]
 
 
 def add_partitions(cluster: Cluster, topic: str, count: int) -> None:
