@@ -63,8 +63,10 @@ def _is_running() -> bool:
 def prepare(master: str | None = None) -> None:
     """Choose the driver's Java and the workers' Python, unless already chosen.
 
-    Call before the first session of the process. Raises JavaNotFound if Spark cannot run here, and
-    SparkStarted if Spark is running: it has read both from the environment by then.
+    Call before the first session of the process. `master` is that of the session, if not local:
+    workers on other machines do not have the program that local ones start with. Raises
+    JavaNotFound if Spark cannot run here, and SparkStarted if Spark is running: it has read both
+    from the environment by then.
     """
     if _is_started():
         raise SparkStarted(
