@@ -43,12 +43,13 @@ def spark_session(
     if remote:
         connected: SparkSession = chosen.remote(remote).getOrCreate()
         return connected
-    _prepare_processes(master)
     if master is not None:
         chosen = chosen.master(master)
+    given = {**chosen._options, **(settings or {})}
+    _prepare_processes(given.get("spark.master"))
     # A running session was set up by this or by its user, and stays unchanged.
     own = {} if _is_running() else session_settings() | {"spark.log.level": "ERROR"}
-    for key, value in ({**own, **chosen._options, **(settings or {})}).items():
+    for key, value in (own | given).items():
         chosen = chosen.config(key, str(value))
     session: SparkSession = chosen.getOrCreate()
     return session
