@@ -239,7 +239,8 @@ class GroupMachine:
         if group is not None and not group.is_empty:
             return self._classic_members.join_group(group, request, caller, now_ms)
         result = self._classic_join.join_group(request, caller, now_ms)
-        if group is None or not isinstance(result.response, Deferred):
+        writes_or_joins = result.records or isinstance(result.response, Deferred)
+        if group is None or not writes_or_joins:
             return result
         # The consumer group is empty and is replaced by the classic one.
         return result._replace(records=(*group.tombstones(), *result.records))

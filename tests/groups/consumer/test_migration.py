@@ -144,6 +144,21 @@ def test_an_empty_consumer_group_becomes_a_classic_group() -> None:
     assert coordinator.heartbeat(member_id, 1).error_code is ErrorCode.none
 
 
+def test_a_client_that_is_only_told_its_id_leaves_one_group_not_two() -> None:
+    """Its first join already writes the classic group, which replaces the empty consumer group."""
+    coordinator = Coordinator()
+    coordinator.beat("m")
+    coordinator.beat("m", -1)
+
+    assert coordinator.join().value.error_code is ErrorCode.member_id_required
+
+    coordinator.reload()
+    assert group_type(coordinator) == ("classic", "Empty")
+    (deleted,) = coordinator.run(lambda _: coordinator.machine.delete_groups(["g"])).value
+    assert deleted.error_code is ErrorCode.none
+    assert coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value == ()
+
+
 def test_a_group_of_classic_members_only_is_downgraded() -> None:
     coordinator, member_id = upgraded_group()
     coordinator.join(member_id, protocols=owning(0, 1))
