@@ -226,6 +226,29 @@ def test_offsets_are_committed_by_the_ids_of_topics(start_node):
     assert {tuple(key): each.value.offset for key, each in committed.items()} == {("orders", 0): 5}
 
 
+def test_topics_of_a_commit_are_not_compared_with_each_other(start_node, monkeypatch):
+    """One megabyte names 30,000 topics: comparing all pairs would take a minute."""
+    node = start_with_topics(start_node, offsets_topic_num_partitions=1)
+    producer = init(node)
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="readers",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(topic_id=UUID(int=number), partitions=())
+            for number in (77, 78, 77)
+        ),
+    )
+
+    def refuse(*_):
+        raise AssertionError("topics are compared")
+
+    monkeypatch.setattr(TxnOffsetCommitRequestTopic, "__eq__", refuse)
+    response = node.call(handle_txn_offset_commit, request, api_version=6)
+    assert [topic.topic_id.int for topic in response.topics] == [77, 78, 77]
+
+
 def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_commits(
     start_node,
 ):

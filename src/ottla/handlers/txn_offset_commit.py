@@ -50,7 +50,7 @@ async def handle(
     named = [_with_name(broker, topic) for topic in request.topics]
     has_ids = context.api_version >= _TOPIC_IDS_SINCE
     unknown = [topic for topic in named if has_ids and not topic.name]
-    known = [topic for topic in named if topic not in unknown]
+    known = [topic for topic in named if not has_ids or topic.name]
     allowed, denied = split_topics(context, Operation.READ, known, lambda topic: topic.name)
     refused = (*_refused_topics(denied, DENIED), *_refused_topics(unknown, _UNKNOWN_ID))
     if not allowed and refused:
