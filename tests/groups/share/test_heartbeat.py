@@ -358,3 +358,4 @@ def test_offsets_of_a_group_with_members_stay() -> None:
     assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == epoch + 1
     coordinator.run(lambda now_ms: machine.remove_share_partitions("g", ALL_OF_T, now_ms))
     assert machine.share_group("g").initialized == frozenset()
+    assert machine.share_group("g").epoch == epoch + 2, "state that is left is not taken up again"

@@ -154,6 +154,20 @@ def test_initializing_again_changes_nothing() -> None:
     assert coordinator.log == [snapshot()]
 
 
+def test_initializing_late_keeps_what_the_group_has_done() -> None:
+    """As by a second heartbeat of the group, which had to wait for the share coordinator."""
+    coordinator = ShareCoordinator()
+    coordinator.run(coordinator.machine.initialize(PLACE, 5, NO_OFFSET, NOW_MS))
+    write(coordinator, StateBatch(12, 12, ACKNOWLEDGED, 1), start_offset=11)
+    before = state(coordinator)
+
+    coordinator.run(coordinator.machine.initialize(PLACE, 5, NO_OFFSET, NOW_MS))
+    assert state(coordinator) == before
+
+    coordinator.run(coordinator.machine.initialize(PLACE, 6, NO_OFFSET, NOW_MS))
+    assert (state(coordinator).start_offset, state(coordinator).batches) == (NO_OFFSET, ())
+
+
 def test_new_offsets_fence_the_leader_that_works_on_the_old_ones() -> None:
     coordinator = initialized()
     write(coordinator, StateBatch(10, 11, ACKNOWLEDGED, 1))

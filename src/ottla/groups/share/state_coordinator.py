@@ -165,12 +165,17 @@ class ShareStateMachine:
     def initialize(
         self, share_partition: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
     ) -> Result[None]:
-        """Create the state, or recreate it with a later state epoch. Idempotent."""
+        """Create the state, or recreate it with a later state epoch. Idempotent.
+
+        Several heartbeats may create the same state. One that comes late must not undo what the
+        group has done since.
+        """
         self._validate_share_partition(share_partition)
         known = self._states.get(share_partition)
         if known is not None:
             self._validate_state_epoch(known, state_epoch)
-            if (state_epoch, start_offset) == (known.state_epoch, known.start_offset):
+            is_same = start_offset in (NO_OFFSET, known.start_offset)
+            if is_same and state_epoch == known.state_epoch:
                 return Result(None)
         state = ShareState(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,

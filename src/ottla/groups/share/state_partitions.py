@@ -65,10 +65,12 @@ def begin_alteration(state: CoordinatorState, group_id: str) -> Result[int]:
 def list_removed(
     state: CoordinatorState, group_id: str, partitions: Assignment, now_ms: int
 ) -> Result[None]:
+    """In the new epoch, state that is left because its removal failed begins anew."""
     group = share_group(state, group_id)
     group.validate_delete()
     value = _value(state, group, group.initialized - partitions, now_ms)
-    return Result(None, (group.state_record(value),))
+    epoch = group.epoch_record(group.epoch + 1, group.metadata_hash)
+    return Result(None, (group.state_record(value), epoch))
 
 
 def _value(
