@@ -8,6 +8,7 @@ from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.fetching import BYTES_MAX, Fetched, fetch_request, fetched
 from ottla.client.wire.offsets import Isolation, offset_answers, offsets_request
+from ottla.protocol.errors import ErrorCode
 
 _NO_OFFSET = -1
 _NETWORK_S = 30.0  # On top of the fetch's own wait.
@@ -66,3 +67,31 @@ async def fetch(
     )
     response = await connection.call(request, timeout_s=wait_ms / 1000 + _NETWORK_S)
     return fetched(response, topic_partition, offset)
+
+
+async def fetch_committed(
+    cluster: Cluster, topic_partition: TopicPartition, offset: int, *, bytes_max: int = BYTES_MAX
+) -> Fetched:
+    """Batches from a leader that said before that there is more than up to the offset.
+
+    A new leader learns only after a while what is committed, so this retries while the offset is
+    not below its high watermark. Empty if compaction has removed everything from the offset on.
+    """
+
+    async def attempt() -> Fetched:
+        leader = await cluster.leader(topic_partition)
+        found = await fetch(
+            cluster,
+            leader,
+            topic_partition,
+            offset,
+            Isolation.READ_UNCOMMITTED,
+            bytes_max=bytes_max,
+        )
+        if found.high_watermark <= offset:
+            raise BrokerError(
+                ErrorCode.offset_not_available, f"offset {offset} of {topic_partition}"
+            )
+        return found
+
+    return await cluster.retry(attempt)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.async_wire.reading import fetch, list_offsets
+from ottla.client.async_wire.reading import fetch_committed, list_offsets
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
+from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.gateway.core.writing import write
 from ottla.records.batch import iterate_headers
 from ottla.records.builder import Record
@@ -69,23 +69,15 @@ class CompactedTable:
             self._next_offset = starts[self._topic_partition] or 0
         while self._next_offset < end_offset:
             before = self._next_offset
-            await self._cluster.retry(self._read_some)
+            await self._read_some(before)
             if self._next_offset == before:  # Nothing is left to read.
                 self._next_offset = end_offset
 
-    async def _read_some(self) -> None:
-        assert self._next_offset is not None
-        leader = await self._cluster.leader(self._topic_partition)
-        found = await fetch(
-            self._cluster,
-            leader,
-            self._topic_partition,
-            self._next_offset,
-            Isolation.READ_UNCOMMITTED,
-        )
+    async def _read_some(self, offset: int) -> None:
+        found = await fetch_committed(self._cluster, self._topic_partition, offset)
         content = bytes(found.records)
         for position, header in iterate_headers(content):
-            if header.last_offset < self._next_offset:
+            if header.last_offset < offset:
                 continue
             if not header.is_control:
                 for record in iterate_records(content, position):

@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.async_wire.reading import fetch
+from ottla.client.async_wire.reading import fetch_committed
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.offsets import Isolation
 from ottla.gateway.core.administration import Administration, ResourceType
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.errors import Invalid
@@ -175,14 +174,8 @@ class DeadLetters:
         self, topic_partition: TopicPartition, offset: int, end_offset: int
     ) -> AsyncIterator[Record]:
         while offset < end_offset:
-            leader = await self._cluster.leader(topic_partition)
-            found = await fetch(
-                self._cluster,
-                leader,
-                topic_partition,
-                offset,
-                Isolation.READ_UNCOMMITTED,
-                bytes_max=_READ_BYTES,
+            found = await fetch_committed(
+                self._cluster, topic_partition, offset, bytes_max=_READ_BYTES
             )
             content = bytes(found.records)
             before = offset
