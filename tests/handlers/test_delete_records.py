@@ -60,6 +60,17 @@ def test_what_cannot_be_deleted_is_refused(orders, request_, code):
     assert ask(orders, request_) == (code, -1)
 
 
+def test_a_leadership_that_ends_meanwhile_is_told(orders, monkeypatch):
+    """The request runs in a thread."""
+    partition = orders.partition("orders", 0)
+
+    def resign(*_):
+        partition.resign(ApiError(ErrorCode.not_leader_or_follower))
+
+    monkeypatch.setattr("ottla.handlers.delete_records._delete_before", resign)
+    assert ask(orders, asking(2)) == (ErrorCode.not_leader_or_follower, -1)
+
+
 def test_a_refusal_of_the_whole_request_is_told_for_each_partition():
     response = error_response(asking(1), ApiError(ErrorCode.unknown_server_error))
     assert response.topics[0].partitions[0].error_code is ErrorCode.unknown_server_error

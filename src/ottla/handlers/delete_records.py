@@ -78,6 +78,9 @@ def _delete(
 ) -> PartitionLeader | ErrorCode:
     try:
         partition = broker.replicas.find(topic, asked.partition_index)
+        leader = partition.leader
+        if leader is None:  # Since a moment ago: this is a thread.
+            raise ApiError(ErrorCode.not_leader_or_follower)
         if partition.is_internal:
             raise ApiError(*_INTERNAL_TOPIC)
         config = partition.log.config
@@ -88,8 +91,7 @@ def _delete(
         return error.code
     except StorageError:
         return ErrorCode.kafka_storage_error
-    assert partition.leader is not None, "find has looked"
-    return partition.leader
+    return leader
 
 
 async def _result(
@@ -101,6 +103,8 @@ async def _result(
     if isinstance(outcome, ErrorCode):
         return _failed(asked, outcome)
     leader = outcome
+    if leader.partition.leader is not leader:  # The next leader may not have deleted them.
+        return _failed(asked, ErrorCode.not_leader_or_follower)
     followed: asyncio.Future[ApiError | None] = broker.loop.create_future()
     leader.on_deleted(
         leader.partition.log.log_start_offset,
