@@ -172,13 +172,18 @@ class Decisions:
             stretch *= 16
 
     def _look_on(self, seen: "_Seen") -> "_Seen":
-        """Read only what was added since this process last looked."""
+        """Read only what was added since this process last looked.
+
+        The end is asked for: the high watermark of a new leader may be behind a decision, and only
+        ListOffsets waits for it.
+        """
         try:
             with Fetcher(
                 self._cluster, self._partition, Isolation.READ_COMMITTED, wait_ms=0
             ) as fetcher:
+                fetcher.ask(seen.end)
+                end = list_offsets(self._cluster, {self._partition: LATEST})[self._partition] or 0
                 fetched = fetcher.fetch(seen.end)
-                end = fetched.high_watermark
                 scan = self._scan(fetched, seen.end, end)
         except OffsetOutOfRange:
             return self._look_back()

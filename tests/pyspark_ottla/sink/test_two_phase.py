@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from tests.pyspark_ottla.sink.written import portion, records, values
 
-from ottla.client.wire.cluster import Cluster
+from ottla.client.wire import fetching
+from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, Unreachable
+from ottla.client.wire.fetching import Fetched
 from ottla.client.wire.producing import add_partitions
 from ottla.client.wire.transactions import abort_by_ids, commit_transactions, list_open_ids
 from ottla.protocol.errors import ErrorCode
@@ -418,6 +420,29 @@ def test_a_kept_claim_ends_with_another_run(first: Run, second: Run) -> None:
     abort_batch(first.cluster, late.batch)
     second.run(2, new)
     assert_once(second, 0, 1, 2)
+
+
+def test_a_decision_that_a_new_leader_cannot_show_yet_is_awaited(
+    first: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does its high watermark tell that there is one."""
+    first.run(0)
+    decided = first.prepare(1)
+    decide_only(first, decided)
+    fetched, is_new = fetching.fetched, [True]
+
+    def answer(response: Any, topic_partition: TopicPartition, offset: int) -> Fetched:
+        if not is_new:
+            return fetched(response, topic_partition, offset)
+        is_new.clear()
+        return Fetched(memoryview(b""), (), offset, offset, 0)
+
+    monkeypatch.setattr(fetching, "fetched", answer)
+
+    assert Decisions(first.cluster, first.options.sink_id).last() == decided
+
+    finish(first.cluster, decided)
+    assert_once(first, 0, 1)
 
 
 def test_a_batch_that_is_committed_again_is_finished(first: Run) -> None:
