@@ -244,6 +244,18 @@ def test_before_the_topic_is_there_nobody_coordinates(node):
     assert described.error_code is ErrorCode.not_coordinator
 
 
+def test_offsets_that_are_not_replicated_in_time_are_asked_for_again(coordinator, monkeypatch):
+    """Java consumers before 3.9 give up for good on COORDINATOR_NOT_AVAILABLE, but only here."""
+
+    def refuse(*_, **__):
+        raise ApiError(ErrorCode.coordinator_not_available, "not replicated in time")
+
+    monkeypatch.setattr("ottla.groups.coordinator.GroupMachine.fetch_offsets", refuse)
+    request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="g", topics=None),))
+    (group,) = coordinator.call(handle_offset_fetch, request).groups
+    assert group.error_code is ErrorCode.not_coordinator
+
+
 def test_the_life_of_a_member(coordinator):
     member_id, generation = become_member(coordinator)
     alive = HeartbeatRequest(group_id="g", generation_id=generation, member_id=member_id)

@@ -118,7 +118,13 @@ def error_response(request: OffsetFetchRequest, error: ApiError) -> OffsetFetchR
 def _failed(
     group: OffsetFetchRequestGroup, code: ErrorCode, version: int = _OLDEST
 ) -> OffsetFetchResponseGroup:
-    """v1 cannot report an error of the group: there the partitions do."""
+    """v1 cannot report an error of the group: there the partitions do.
+
+    As in Kafka, COORDINATOR_NOT_AVAILABLE becomes NOT_COORDINATOR: before 3.9, Java consumers fail
+    for good on the former here.
+    """
+    if code is ErrorCode.coordinator_not_available:
+        code = ErrorCode.not_coordinator
     topics = group.topics or () if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,
