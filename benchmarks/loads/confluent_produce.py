@@ -99,8 +99,8 @@ def _end_offset(consumer: Consumer, topic: str, partition: int) -> int:
     deadline = time.perf_counter() + ARRIVAL_SECONDS_MAX
     while True:
         try:
-            place = TopicPartition(topic, partition)
-            offset: int = consumer.get_watermark_offsets(place, timeout=120)[1]
+            topic_partition = TopicPartition(topic, partition)
+            offset: int = consumer.get_watermark_offsets(topic_partition, timeout=120)[1]
             return offset
         except KafkaException:
             if time.perf_counter() > deadline:

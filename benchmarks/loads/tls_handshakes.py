@@ -32,20 +32,20 @@ def main(
     start = time.perf_counter()
     workers = [
         threading.Thread(
-            target=_work, args=(address, authority, bool(resume), start + seconds, one)
+            target=_work, args=(address, authority, bool(resume), start + seconds, count)
         )
-        for one in counts
+        for count in counts
     ]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     elapsed = time.perf_counter() - start
-    handshakes = sum(one.handshakes for one in counts)
+    handshakes = sum(count.handshakes for count in counts)
     report(
         handshakes_per_second=handshakes / elapsed,
         handshakes=handshakes,
-        resumed=sum(one.resumed for one in counts),
+        resumed=sum(count.resumed for count in counts),
         bytes=handshakes,  # So that what the broker spends is told for each of them.
         seconds=elapsed,
     )

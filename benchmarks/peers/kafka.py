@@ -147,7 +147,9 @@ class Kafka:
             directory=member.directory,
             port=member.port,
             controller_port=member.controller_port,
-            voters=",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}" for one in members),
+            voters=",".join(
+                f"{voter.node_id}@127.0.0.1:{voter.controller_port}" for voter in members
+            ),
             replicas=len(members),
         )
         overrides = {**GROUP_SETTINGS, **(settings or {})}

@@ -57,7 +57,7 @@ def _outage(bench: Bench, cluster: Cluster, is_controller: bool) -> float:
         _wait(lambda: topic in _described(admin).topics, "topic")
         _wait(lambda: _is_in_sync(_described(admin)), "all replicas in sync")
         led = _described(admin).topics[topic].partitions.values()
-        partition = next(one.id for one in led if one.leader == victim)
+        partition = next(candidate.id for candidate in led if candidate.leader == victim)
         acks = _Acks(cluster.address, topic, partition)
         acks.run_for(CALM_SECONDS)
         cluster.kill(victim)
@@ -136,8 +136,8 @@ def _kill_and_return(
         row = Row(scenario, label, unit, Better.LOWER, requirement)
         bench.results.record(row, peer.name, value)
 
-    victim = next(one for one in cluster.node_ids if one != quorum_leader(cluster))
-    others = [cluster.address_of(one) for one in cluster.node_ids if one != victim]
+    victim = next(node_id for node_id in cluster.node_ids if node_id != quorum_leader(cluster))
+    others = [cluster.address_of(node_id) for node_id in cluster.node_ids if node_id != victim]
     admin = AdminClient({"bootstrap.servers": ",".join(others), "log_level": 0})
     start = time.perf_counter()
     made = [NewTopic(f"many-{number}", PARTITIONS, CLUSTER_NODES) for number in range(topics)]
@@ -169,17 +169,19 @@ def _described(admin: AdminClient) -> ClusterMetadata:
 
 
 def _is_in_sync(cluster: ClusterMetadata, count: int = 0) -> bool:
-    partitions = [one for topic in cluster.topics.values() for one in topic.partitions.values()]
+    partitions = [
+        partition for topic in cluster.topics.values() for partition in topic.partitions.values()
+    ]
     return len(partitions) >= count and all(
-        len(one.isrs) == len(one.replicas) for one in partitions
+        len(partition.isrs) == len(partition.replicas) for partition in partitions
     )
 
 
 def _is_led_by_others(cluster: ClusterMetadata, node_id: int) -> bool:
     return all(
-        one.leader not in (node_id, -1)
+        partition.leader not in (node_id, -1)
         for topic in cluster.topics.values()
-        for one in topic.partitions.values()
+        for partition in topic.partitions.values()
     )
 
 

@@ -119,7 +119,7 @@ def _dead(
     record: Record, letter: DeadLetter, source: Partition, group_id: str, *, copy: bool
 ) -> Record:
     topic, index = source.log.topic_partition
-    said = {
+    values = {
         "topic": topic,
         "partition": index,
         "offset": record.offset,
@@ -128,7 +128,7 @@ def _dead(
         "message": letter.reason.value,
     }
     headers: Headers = tuple(
-        (f"{HEADER_PREFIX}{name}", str(value).encode()) for name, value in said.items()
+        (f"{HEADER_PREFIX}{name}", str(value).encode()) for name, value in values.items()
     )
     if not copy:
         return Record(timestamp=record.timestamp, headers=headers)

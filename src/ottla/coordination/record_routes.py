@@ -105,8 +105,10 @@ class RecordRoutes:
         if len(answers) != 1:
             raise ApiError(ErrorCode.unknown_server_error, f"broker {leader} did not say of it")
         if answers[0].error_code is not ErrorCode.none:
-            said = answers[0].error_message or answers[0].error_code.name
-            raise ApiError(answers[0].error_code, f"broker {leader}, which leads {target}: {said}")
+            problem = answers[0].error_message or answers[0].error_code.name
+            raise ApiError(
+                answers[0].error_code, f"broker {leader}, which leads {target}: {problem}"
+            )
 
 
 def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":

@@ -64,8 +64,8 @@ def signer_of(request: SignedRequest, users: Mapping[str, str], now: dt.datetime
     matched = _AUTHORIZATION.fullmatch(_header(request, "authorization"))
     if matched is None:
         raise InvalidSignature("IncompleteSignature", "The Authorization header is not complete.")
-    said_at = _header(request, "x-amz-date")
-    _validate_time(said_at, matched["date"], now)
+    signing_time = _header(request, "x-amz-date")
+    _validate_time(signing_time, matched["date"], now)
     password = users.get(matched["key"])
     if password is None:
         raise InvalidSignature(
@@ -73,7 +73,7 @@ def signer_of(request: SignedRequest, users: Mapping[str, str], now: dt.datetime
         )
     scope = f"{matched['date']}/{matched['region']}/{matched['service']}/aws4_request"
     canonical = sha256(_canonical(request, matched["headers"].lower()).encode()).hexdigest()
-    text = f"{_ALGORITHM}\n{said_at}\n{scope}\n{canonical}"
+    text = f"{_ALGORITHM}\n{signing_time}\n{scope}\n{canonical}"
     key = b"AWS4" + password.encode()
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -83,12 +83,12 @@ def signer_of(request: SignedRequest, users: Mapping[str, str], now: dt.datetime
     return matched["key"]
 
 
-def _validate_time(said_at: str, date: str, now: dt.datetime) -> None:
+def _validate_time(signing_time: str, date: str, now: dt.datetime) -> None:
     try:
-        signed_at = dt.datetime.strptime(said_at, _TIME).replace(tzinfo=dt.UTC)
+        signed_at = dt.datetime.strptime(signing_time, _TIME).replace(tzinfo=dt.UTC)
     except ValueError:
         raise InvalidSignature("IncompleteSignature", "X-Amz-Date is missing.") from None
-    if not said_at.startswith(date) or abs((now - signed_at).total_seconds()) > CLOCK_S_MAX:
+    if not signing_time.startswith(date) or abs((now - signed_at).total_seconds()) > CLOCK_S_MAX:
         raise InvalidSignature("SignatureDoesNotMatch", "The signature is too old, or of later.")
 
 

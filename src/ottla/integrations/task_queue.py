@@ -88,7 +88,9 @@ class TaskQueue:
         self._settler = Settler(cluster, loop)
         self._held: dict[Delivery, bool] = {}  # Value: is being settled.
         self._settling: set[Task[object]] = set()
-        self._said: deque[tuple[Delivery, Verdict]] = deque()  # From any thread, not handled yet.
+        self._verdicts: deque[tuple[Delivery, Verdict]] = (
+            deque()
+        )  # From any thread, not handled yet.
         self._is_hearing = False  # `_hear` is scheduled.
         self._renewer = loop.create_task(self._renew(), name="locks of tasks")
 
@@ -174,7 +176,7 @@ class TaskQueue:
         """Thread-safe. Does not wait; `close` does. Verdicts in quick succession go to the broker
         together.
         """
-        self._said.append((delivery, verdict))
+        self._verdicts.append((delivery, verdict))
         if not self._is_hearing:
             self._is_hearing = True
             self._loop.call_soon_threadsafe(self._hear)
@@ -182,8 +184,8 @@ class TaskQueue:
     def _hear(self) -> None:
         self._is_hearing = False  # Reset first: verdicts from here on schedule `_hear` again.
         by_verdict: dict[Verdict, list[Delivery]] = {}
-        while self._said:
-            delivery, verdict = self._said.popleft()
+        while self._verdicts:
+            delivery, verdict = self._verdicts.popleft()
             by_verdict.setdefault(verdict, []).append(delivery)
         for verdict, deliveries in by_verdict.items():
             self._spawn(self.settle_all(deliveries, verdict))

@@ -30,10 +30,10 @@ async def tell_when_ready(readiness: Readiness) -> None:
     if "NOTIFY_SOCKET" not in os.environ:
         return
     loop = asyncio.get_running_loop()
-    said = ""
+    shown = ""
     while problem := await loop.run_in_executor(None, readiness.why_not_ready):
-        if problem != said:
+        if problem != shown:
             notify(f"STATUS={problem}")
-        said = problem
+        shown = problem
         await asyncio.sleep(_LOOK_S)
     notify("READY=1\nSTATUS=serving, all replicas in sync")

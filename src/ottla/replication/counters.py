@@ -26,7 +26,7 @@ class TopicTraffic:
     led_records: int = 0  # Of partitions no longer led here.
     led_bytes: int = 0
     reported_records: int = 0  # Includes the partitions still led, as last reported; only grows.
-    told_bytes: int = 0
+    reported_bytes: int = 0
     fetches_out: int = 0  # One per partition whose records were sent to a consumer.
     bytes_out: int = 0
     records_out: int = 0

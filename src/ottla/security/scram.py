@@ -101,8 +101,8 @@ def digest(mechanism: ScramMechanism, data: bytes) -> bytes:
     return hashlib.new(mechanism.hash_name, data).digest()
 
 
-def xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def xor(left: bytes, right: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
 def encode(data: bytes) -> str:

@@ -59,12 +59,12 @@ class ScramClient:
         if not is_number or not 0 < int(iterations) <= _ITERATIONS_MAX:
             raise AuthenticationFailed(f"SCRAM: the server wants {iterations!r} iterations")
         without_proof = f"c={encode(_HEADER.encode())},r={nonce}"
-        said = f"{self._first_bare},{server_first.decode()},{without_proof}".encode()
+        auth_message = f"{self._first_bare},{server_first.decode()},{without_proof}".encode()
         mechanism = self._mechanism
         salted = _salted(mechanism, self._password, _decoded(salt), int(iterations))
         key = client_key(mechanism, salted)
-        proof = xor(key, sign(mechanism, digest(mechanism, key), said))
-        self._server_signature = sign(mechanism, server_key(mechanism, salted), said)
+        proof = xor(key, sign(mechanism, digest(mechanism, key), auth_message))
+        self._server_signature = sign(mechanism, server_key(mechanism, salted), auth_message)
         return f"{without_proof},p={encode(proof)}".encode()
 
     def verify(self, server_final: bytes) -> None:

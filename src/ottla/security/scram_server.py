@@ -62,7 +62,7 @@ class ScramServer:
         self._server_nonce = nonce
         self._nonce = ""
         self._header = ""
-        self._said = ""
+        self._auth_message_start = ""
         self._credential: ScramCredential | None = None
 
     def first(self, client_first: bytes) -> bytes:
@@ -87,7 +87,7 @@ class ScramServer:
         self._header = match["header"]
         self._nonce = match["nonce"] + self._server_nonce
         answer = f"r={self._nonce},s={encode(credential.salt)},i={credential.iterations}"
-        self._said = f"{match['bare']},{answer}"
+        self._auth_message_start = f"{match['bare']},{answer}"
         return answer.encode()
 
     def final(self, client_final: bytes) -> bytes:
@@ -99,15 +99,15 @@ class ScramServer:
             raise AuthenticationFailed("the last message is not SCRAM's")
         if match["nonce"] != self._nonce or _decoded(match["channel"]) != self._header.encode():
             raise AuthenticationFailed("the last message is of another exchange")
-        said = f"{self._said},{match['unproved']}".encode()
+        auth_message = f"{self._auth_message_start},{match['unproved']}".encode()
         proof = _decoded(match["proof"])
-        signature = sign(mechanism, credential.stored_key, said)
+        signature = sign(mechanism, credential.stored_key, auth_message)
         if len(proof) != len(signature):
             raise AuthenticationFailed("the proof has a wrong size")
         key = xor(proof, signature)
         if not hmac.compare_digest(digest(mechanism, key), credential.stored_key):
             raise AuthenticationFailed(f"unknown user {self.username!r}, or wrong password")
-        return f"v={encode(sign(mechanism, credential.server_key, said))}".encode()
+        return f"v={encode(sign(mechanism, credential.server_key, auth_message))}".encode()
 
 
 def _unescaped(name: str) -> str:

@@ -74,16 +74,16 @@ def _differing(found: Row, expected: Row) -> list[str]:
     )
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, dt.datetime) or isinstance(other, dt.datetime):
-        return bool(_as_time(one) == _as_time(other))
-    if _is_number(one) and _is_number(other):
-        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+def _is_same(left: Any, right: Any) -> bool:
+    if isinstance(left, dt.datetime) or isinstance(right, dt.datetime):
+        return bool(_as_time(left) == _as_time(right))
+    if _is_number(left) and _is_number(right):
+        return math.isclose(left, right, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 def _is_number(value: Any) -> bool:

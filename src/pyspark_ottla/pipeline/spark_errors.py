@@ -26,7 +26,7 @@ _MAY_PASS = (NO_PYTHON, "Task not serializable")
 
 def may_pass(error: BaseException) -> bool:
     """Whether a retry may succeed."""
-    return any(said in str(error) for said in _MAY_PASS)
+    return any(phrase in str(error) for phrase in _MAY_PASS)
 
 
 class SparkProblem(NamedTuple):
@@ -43,9 +43,9 @@ def describe_error(error: BaseException) -> SparkProblem:
         return SparkProblem(_plain(raised[1]), None)
     if "Traceback (most recent call last)" in text:
         after = text.rpartition("Traceback (most recent call last)")[2]
-        said = [match[2] for match in _PYTHON_ERROR.finditer(after)]
-        if said:
-            return SparkProblem(_plain(said[0]), None)
+        messages = [match[2] for match in _PYTHON_ERROR.finditer(after)]
+        if messages:
+            return SparkProblem(_plain(messages[0]), None)
     line = _LINE.search(text)
     message, reason = _plain(text), _plain(str(_root_of(error)))
     if reason not in " ".join(text.split()):

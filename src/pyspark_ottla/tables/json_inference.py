@@ -65,24 +65,24 @@ def _type_of(value: Any) -> DataType:
     return StringType()
 
 
-def merge_types(one: DataType, other: DataType) -> DataType:
+def merge_types(left: DataType, right: DataType) -> DataType:
     """A type for the values of both."""
-    if one == other or isinstance(other, NullType):
-        return one
-    if isinstance(one, NullType):
-        return other
-    if isinstance(one, _NUMBERS) and isinstance(other, _NUMBERS):
+    if left == right or isinstance(right, NullType):
+        return left
+    if isinstance(left, NullType):
+        return right
+    if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
         return DoubleType()
-    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
-        return ArrayType(merge_types(one.elementType, other.elementType))
-    if isinstance(one, StructType) and isinstance(other, StructType):
-        return merge_fields(one, other)
+    if isinstance(left, ArrayType) and isinstance(right, ArrayType):
+        return ArrayType(merge_types(left.elementType, right.elementType))
+    if isinstance(left, StructType) and isinstance(right, StructType):
+        return merge_fields(left, right)
     return StringType()
 
 
-def merge_fields(one: StructType, other: StructType) -> StructType:
-    types = {field.name: field.dataType for field in one}
-    for field in other:
+def merge_fields(left: StructType, right: StructType) -> StructType:
+    types = {field.name: field.dataType for field in left}
+    for field in right:
         types[field.name] = merge_types(types.get(field.name, NullType()), field.dataType)
     return StructType([StructField(name, kind) for name, kind in types.items()])
 

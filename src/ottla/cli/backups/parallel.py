@@ -69,8 +69,8 @@ def check_controller(connection: Connection) -> None:
     """Say at once which nodes are missing: what is copied waits a minute for each of them."""
     with bootstrap_broker(connection, looks=False) as broker:
         reader = ClusterReader(broker)
-        is_told = reader.newest_version(DescribeClusterRequest) >= DESCRIBE_CLUSTER_VERSION
-    if is_told:
+        can_describe = reader.newest_version(DescribeClusterRequest) >= DESCRIBE_CLUSTER_VERSION
+    if can_describe:
         connection.check_nodes(tolerates_few=True)
 
 

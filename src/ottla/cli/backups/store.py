@@ -233,9 +233,9 @@ class ObjectStore:
 
 def _reason(error: Exception) -> str:
     """Of S3 what the server said; obstore tells it with the whole chain of causes behind it."""
-    said = re.search(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", str(error))
-    if said is not None:
-        return f"{said[1]}: {said[2]}"
+    answer = re.search(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", str(error))
+    if answer is not None:
+        return f"{answer[1]}: {answer[2]}"
     return " ".join(str(error).partition("Debug source")[0].split())
 
 

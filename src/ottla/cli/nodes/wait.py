@@ -28,13 +28,13 @@ def wait(
         nodes: Ids of the nodes; without any, all that are registered.
     """
     deadline = time.monotonic() + timeout
-    said = ""
+    shown = ""
     while reason := _missing(connection, nodes or []):
         if time.monotonic() > deadline:
             raise CommandError(f"after {timeout:g} s {reason}")
-        if reason != said and sys.stderr.isatty():
+        if reason != shown and sys.stderr.isatty():
             print_line(reason, sys.stderr)
-        said = reason
+        shown = reason
         time.sleep(POLL_S)
     named = f"node {', '.join(map(str, nodes))}" if nodes else "every node"
     print_line(f"{named}: active and in sync")

@@ -195,19 +195,19 @@ class DeadLetters:
 
 
 def origin_of(headers: Headers) -> Origin | None:
-    said = {
+    values = {
         name.removeprefix(_HEADER_PREFIX): (value or b"").decode(errors="replace")
         for name, value in headers
         if name.startswith(_HEADER_PREFIX)
     }
     try:
         return Origin(
-            said["topic"],
-            int(said["partition"]),
-            int(said["offset"]),
-            said.get("group", ""),
-            int(said.get("delivery.count", "0")),
-            said.get("message", ""),
+            values["topic"],
+            int(values["partition"]),
+            int(values["offset"]),
+            values.get("group", ""),
+            int(values.get("delivery.count", "0")),
+            values.get("message", ""),
         )
     except (KeyError, ValueError):
         return None

@@ -267,9 +267,9 @@ class Queues:
                 results[index] = _failed(text, SettleError.OTHER_QUEUE)
                 continue
             claims.append(_claim(handle, verdict))
-        said = await self._say(claims)
-        self._counts.settled[verdict.type.name.lower()] += said.count(ErrorCode.none)
-        codes = iter(said)
+        outcomes = await self._say(claims)
+        self._counts.settled[verdict.type.name.lower()] += outcomes.count(ErrorCode.none)
+        codes = iter(outcomes)
         return [
             results[index] if index in results else _settled(text, next(codes))
             for index, text in enumerate(handles)

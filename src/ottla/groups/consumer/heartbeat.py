@@ -263,7 +263,7 @@ def _updated(
     """Fields missing from the request stay unchanged; an empty expression means none."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
-    said: dict[str, Any] = {
+    given: dict[str, Any] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
         "client_id": caller.client_id,
@@ -274,7 +274,7 @@ def _updated(
     }
     changes = {
         name: value
-        for name, value in said.items()
+        for name, value in given.items()
         if value is not None and value != getattr(member, name)
     }
     if regex is not None and (regex or None) != member.subscribed_topic_regex:

@@ -378,7 +378,7 @@ def _updated(
     """Fields missing from the request stay unchanged."""
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     endpoint, tags = request.user_endpoint, request.client_tags
-    said: dict[str, Any] = {
+    given: dict[str, Any] = {
         "rack_id": request.rack_id,
         "client_id": caller.client_id,
         "client_host": caller.client_host,
@@ -390,7 +390,7 @@ def _updated(
         if tags is None
         else tuple(KeyValue(key=tag.key, value=tag.value) for tag in tags),
     }
-    return replace(member, **{name: value for name, value in said.items() if value is not None})
+    return replace(member, **{name: value for name, value in given.items() if value is not None})
 
 
 def _task_ids(tasks: Tasks) -> tuple[TaskIds, ...]:

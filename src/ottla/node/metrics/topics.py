@@ -169,8 +169,8 @@ def _by_topic(replicas: ReplicaManager, partitions: Iterable[Partition]) -> Iter
     for topic, each in traffic.items():
         # A partition that is changing its leader may be missed; a counter must not decrease.
         each.reported_records = max(each.reported_records, each.led_records + grown[topic])
-        each.told_bytes = max(each.told_bytes, each.led_bytes + grown_bytes[topic])
-    yield from _BYTES_IN.lines((labels, each.told_bytes) for labels, each in rows)
+        each.reported_bytes = max(each.reported_bytes, each.led_bytes + grown_bytes[topic])
+    yield from _BYTES_IN.lines((labels, each.reported_bytes) for labels, each in rows)
     yield from _RECORDS_IN.lines((labels, each.reported_records) for labels, each in rows)
     for family, attribute in _TOPIC_FAMILIES:
         yield from family.lines((labels, getattr(each, attribute)) for labels, each in rows)

@@ -238,8 +238,10 @@ class Faults:
         return list(permutations([node.host for node in self._nodes], 2))
 
     def _cut(self) -> bool:
-        one, other = self._two_hosts()
-        ways = self._chance.choice(([(one, other)], [(other, one)], [(one, other), (other, one)]))
+        host, other = self._two_hosts()
+        ways = self._chance.choice(
+            ([(host, other)], [(other, host)], [(host, other), (other, host)])
+        )
         self._tell(f"cut {', '.join(f'{a.name}->{b.name}' for a, b in ways)}")
         for source, target in ways:
             self._network.cut(source, target)
@@ -271,9 +273,9 @@ class Faults:
         return True
 
     def _reset(self) -> bool:
-        one, other = self._two_hosts()
-        self._tell(f"reset the connections of {one.name} and {other.name}")
-        self._network.reset_connections(one, other)
+        host, other = self._two_hosts()
+        self._tell(f"reset the connections of {host.name} and {other.name}")
+        self._network.reset_connections(host, other)
         return True
 
     def _slow_network(self) -> bool:
@@ -282,14 +284,14 @@ class Faults:
         pairs = self._all_ways() if everywhere else [self._two_hosts()]
         delay_s = self._chance.choice((0.01, 0.04, 0.1, 0.5))
         loss = self._chance.choice((0.0, 0.1, 0.3))
-        for one, other in pairs:
-            way = self._network.way(one, other)
+        for source, target in pairs:
+            way = self._network.way(source, target)
             way.delay_s, way.loss = delay_s, loss
-            self._tell(f"{one.name}->{other.name} takes {delay_s} s and loses {loss}")
+            self._tell(f"{source.name}->{target.name} takes {delay_s} s and loses {loss}")
 
         def mend() -> None:
-            for one, other in pairs:
-                way = self._network.way(one, other)
+            for source, target in pairs:
+                way = self._network.way(source, target)
                 way.delay_s, way.loss = Way().delay_s, Way().loss
 
         self._for_a_while(NETWORK_FAULT_S_MAX, mend)

@@ -90,9 +90,9 @@ class Network:
             if pipe.target.process.host is host and self.is_open(pipe.source.process.host, host):
                 pipe.repeat_lost()
 
-    def reset_connections(self, one: "Host", other: "Host") -> None:
+    def reset_connections(self, host: "Host", other: "Host") -> None:
         for pipe in self._pipes():
-            if {pipe.source.process.host, pipe.target.process.host} == {one, other}:
+            if {pipe.source.process.host, pipe.target.process.host} == {host, other}:
                 pipe.target.reset()
 
     def arrival(self, source: "Host", target: "Host") -> float:

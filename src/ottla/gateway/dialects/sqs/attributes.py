@@ -164,11 +164,11 @@ def different_attribute(
     return None
 
 
-def _is_same(one: str, other: str) -> bool:
-    if one == other:
+def _is_same(left: str, right: str) -> bool:
+    if left == right:
         return True
-    parsed = _loaded(one)
-    return isinstance(parsed, dict) and parsed == _loaded(other)
+    parsed = _loaded(left)
+    return isinstance(parsed, dict) and parsed == _loaded(right)
 
 
 class RedrivePolicy(NamedTuple):

@@ -41,7 +41,7 @@ _PER_SECOND_MAX: Final = 500
 _LISTED_MAX: Final = 10
 _LOCK_MS: Final = 60_000
 _SILENT_MS_MAX: Final = 60_000  # The gateway of a task without updates for this long has died.
-_SAID_EVERY_S: Final = 5.0
+_UPDATE_INTERVAL_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +157,8 @@ class Moving:
         return sorted(mine, key=lambda task: task.started_ms, reverse=True)
 
     async def _write(self, task: Task) -> None:
-        said = replace(task, said_ms=time.time_ns() // 1_000_000)
-        await self._table.put(task.id, json.dumps(asdict(said)).encode())
+        updated = replace(task, said_ms=time.time_ns() // 1_000_000)
+        await self._table.put(task.id, json.dumps(asdict(updated)).encode())
 
     # Running tasks.
 
@@ -176,7 +176,7 @@ class Moving:
             del self._running[task.id]
 
     async def _move(self, task: Task, source: Queue) -> Task:
-        said_at = begun_at = time.monotonic()
+        updated_at = begun_at = time.monotonic()
         while True:
             deliveries = await self._queues.receive(
                 source.name,
@@ -188,8 +188,8 @@ class Moving:
             if not deliveries:
                 return replace(task, status=COMPLETED)
             task = replace(task, moved=task.moved + await self._move_some(task, deliveries))
-            if time.monotonic() - said_at > _SAID_EVERY_S or task.moved % 100 < _BATCH:
-                said_at = time.monotonic()
+            if time.monotonic() - updated_at > _UPDATE_INTERVAL_S or task.moved % 100 < _BATCH:
+                updated_at = time.monotonic()
                 if await self._is_cancelled(task):
                     return replace(task, status=CANCELLED)
                 await self._write(task)
