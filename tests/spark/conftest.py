@@ -16,7 +16,7 @@ from tests.spark.requirements import missing_java, missing_pyspark, module_or_sk
 from ottla.client.wire.cluster import Cluster
 
 if TYPE_CHECKING:
-    from tests.spark.deployments import Place
+    from tests.spark.deployments import Deployment
 
 _reason = missing_pyspark() or missing_java()
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group_of(path: Path) -> str:
-    return "spark-places" if path.name == "test_places.py" else f"spark-{path}"
+    return "spark-deployments" if path.name == "test_deployments.py" else f"spark-{path}"
 
 
 def _let_old_versions_leak(item: pytest.Item) -> None:
@@ -86,33 +86,33 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.deployments import local_place
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Deployment"]:
+    from tests.spark.deployments import local_deployment
 
-    with local_place(tmp_path_factory.mktemp("local")) as place:
-        yield place
-
-
-@pytest.fixture(scope="session")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.deployments import standalone_place
-
-    with standalone_place(tmp_path_factory.mktemp("standalone")) as place:
-        yield place
+    with local_deployment(tmp_path_factory.mktemp("local")) as deployment:
+        yield deployment
 
 
 @pytest.fixture(scope="session")
-def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Place"]:
-    from tests.spark.deployments import connect_place
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Deployment"]:
+    from tests.spark.deployments import standalone_deployment
 
-    with connect_place(tmp_path_factory.mktemp("connect")) as place:
-        yield place
+    with standalone_deployment(tmp_path_factory.mktemp("standalone")) as deployment:
+        yield deployment
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Deployment"]:
+    from tests.spark.deployments import connect_deployment
+
+    with connect_deployment(tmp_path_factory.mktemp("connect")) as deployment:
+        yield deployment
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest) -> "Place":
+def deployment(request: pytest.FixtureRequest) -> "Deployment":
     """The one that the test is given the name of, as an indirect parameter."""
-    found: Place = request.getfixturevalue(request.param)
+    found: Deployment = request.getfixturevalue(request.param)
     return found
 
 

@@ -1,6 +1,6 @@
 """Where Spark runs: on this machine alone, on a cluster, or behind a server of Spark Connect.
 
-A place tells a program in its environment where the session is that `getOrCreate` gets, as
+A deployment tells a program in its environment where the session is that `getOrCreate` gets, as
 `spark-submit` and `SPARK_REMOTE` do it for users. Everything comes from the installed PySpark.
 """
 
@@ -36,7 +36,7 @@ CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @dataclass(frozen=True)
-class Place:
+class Deployment:
     name: str
     address: str  # `local[2]`, `spark://host:port` or `sc://host:port`.
     directory: Path
@@ -87,14 +87,14 @@ def base_environment() -> dict[str, str]:
 
 
 @contextmanager
-def local_place(directory: Path) -> Iterator[Place]:
-    yield Place("local", f"local[{CORES}]", directory)
+def local_deployment(directory: Path) -> Iterator[Deployment]:
+    yield Deployment("local", f"local[{CORES}]", directory)
 
 
 @contextmanager
-def standalone_place(
+def standalone_deployment(
     directory: Path, variables: Mapping[str, str] | None = None
-) -> Iterator[Place]:
+) -> Iterator[Deployment]:
     """A master and a worker, each a process of its own; executors are processes of the worker's.
 
     `variables` are those of the worker, and so of executors, beside the usual.
@@ -106,11 +106,11 @@ def standalone_place(
         worker += ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(directory / "work")]
         registered = r"(Successfully registered with master)"
         with _running([*worker, address], directory / "worker.log", registered, variables):
-            yield Place("standalone", address, directory)
+            yield Deployment("standalone", address, directory)
 
 
 @contextmanager
-def connect_place(directory: Path, master: str = f"local[{CORES}]") -> Iterator[Place]:
+def connect_deployment(directory: Path, master: str = f"local[{CORES}]") -> Iterator[Deployment]:
     settings = SETTINGS | {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": "0",
@@ -120,7 +120,7 @@ def connect_place(directory: Path, master: str = f"local[{CORES}]") -> Iterator[
     server += [*_as_arguments(settings), "spark-internal"]
     started = r"Spark Connect server started at: \S*:(\d+)\s"
     with _running(server, directory / "connect.log", started) as port:
-        yield Place("connect", f"sc://{HOST}:{port}", directory)
+        yield Deployment("connect", f"sc://{HOST}:{port}", directory)
 
 
 @contextmanager

@@ -30,8 +30,8 @@ def topic(bootstrap: str) -> str:
                     )
                     for index in range(RECORDS // 5)
                 ]
-                place = TopicPartition(topic, partition)
-                write(cluster, place, *records, compression=codec)
+                topic_partition = TopicPartition(topic, partition)
+                write(cluster, topic_partition, *records, compression=codec)
     return topic
 
 
@@ -110,7 +110,7 @@ def test_filters_give_the_same_rows_pushed_down_or_not(spark: Any, read: Any, sw
 
 def union(frames: list[Any]) -> Any:
     """One query of all: planning each of them on its own takes longer than reading."""
-    return functools.reduce(lambda one, other: one.union(other), frames)
+    return functools.reduce(lambda left, right: left.union(right), frames)
 
 
 @pytest.mark.skipif(not HAS_FILTERS, reason="Spark 4.0 pushes no filters")

@@ -13,7 +13,7 @@ import pytest
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.deployments import SETTINGS, Place, standalone_place
+from tests.spark.deployments import SETTINGS, Deployment, standalone_deployment
 
 from ottla.client.wire.cluster import Cluster
 from pyspark_ottla.bundle import PACKAGES, write_bundle
@@ -61,18 +61,18 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def bare_cluster(
     bare_python: str, libraries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
+) -> Iterator[Deployment]:
     """Its workers have the libraries at a path of which they are told by those who want them."""
     variables = {"PYSPARK_PYTHON": bare_python, "PYTHONPATH": ""}
-    with standalone_place(tmp_path_factory.mktemp("bare-cluster"), variables) as place:
-        yield place
+    with standalone_deployment(tmp_path_factory.mktemp("bare-cluster"), variables) as deployment:
+        yield deployment
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", ["archive", "zip"])
 def test_workers_get_ottla_from_spark(
     way: str,
-    bare_cluster: Place,
+    bare_cluster: Deployment,
     bare_python: str,
     archive: Path,
     unpacked: Path,
@@ -90,13 +90,13 @@ def test_workers_get_ottla_from_spark(
             "spark.executorEnv.PYTHONPATH": str(libraries),
         }
     on_driver = os.pathsep.join([str(unpacked), str(REPOSITORY)])
-    place = replace(
+    deployment = replace(
         bare_cluster,
         settings=SETTINGS | settings,
         variables={"PYSPARK_PYTHON": bare_python, "PYTHONPATH": on_driver},
     )
     source, target = copied.make_topics(cluster)
     arguments = (bootstrap, source, target, str(tmp_path))
-    printed = place.run("tests.spark.programs.copy_topic", *arguments)
+    printed = deployment.run("tests.spark.programs.copy_topic", *arguments)
     assert json.loads(printed) == copied.PRINTED
     assert values(cluster, target) == copied.written()

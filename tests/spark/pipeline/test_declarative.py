@@ -11,7 +11,7 @@ from tests.client.topics import create_topic
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.sink.written import values
-from tests.spark.deployments import Place
+from tests.spark.deployments import Deployment
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from pyspark_ottla.spark_api import VERSION
@@ -78,7 +78,7 @@ def table(directory: Path, name: str) -> list[dict[str, object]]:
 
 
 @needs_pipelines
-def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
+def test_two_flows_into_one_target_are_refused(connect: Deployment) -> None:
     from pyspark.pipelines.flow import Flow
     from pyspark.pipelines.source_code_location import SourceCodeLocation
     from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
@@ -87,8 +87,8 @@ def test_two_flows_into_one_target_are_refused(connect: Place) -> None:
     from pyspark_ottla.pipeline.declarative import OneFlowRegistry, ProjectError
 
     def flow(name: str, target: str, line: int) -> Flow:
-        place = SourceCodeLocation("orders.py", line)
-        return Flow(name, target, {}, place, lambda: session.range(3))
+        location = SourceCodeLocation("orders.py", line)
+        return Flow(name, target, {}, location, lambda: session.range(3))
 
     session = SparkSession.builder.remote(connect.address).create()
     try:

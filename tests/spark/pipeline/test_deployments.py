@@ -7,7 +7,7 @@ from pathlib import Path
 
 import deltalake
 import pytest
-from tests.spark.deployments import Place, base_environment
+from tests.spark.deployments import Deployment, base_environment
 from tests.spark.pipeline.conftest import Workshop
 
 from ottla.client.wire.cluster import Cluster
@@ -35,9 +35,9 @@ TIMEOUT_S = 800
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("place", ["standalone", "connect"], indirect=True)
+@pytest.mark.parametrize("deployment", ["standalone", "connect"], indirect=True)
 def test_topics_functions_and_tables(
-    place: Place, bootstrap: str, cluster: Cluster, tmp_path: Path
+    deployment: Deployment, bootstrap: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     workshop = Workshop(None, bootstrap, cluster, tmp_path)  # Spark is elsewhere.
     (workshop.directory / "my_steps.py").write_text(STEPS)
@@ -46,18 +46,18 @@ def test_topics_functions_and_tables(
     path = workshop.load(PIPELINE).path
     orders = [("anna", 1), ("ben", 5), ("anna", 2)]
     workshop.send("orders", [{"customer": name, "amount": amount} for name, amount in orders])
-    assert run_once(place, path, workshop.bootstrap) == {"copy": 3, "table": 2}
+    assert run_once(deployment, path, workshop.bootstrap) == {"copy": 3, "table": 2}
     assert [row["amount"] for row in workshop.objects("copy")] == [2, 4, 10]
     table = deltalake.DeltaTable(str(workshop.directory / "totals")).to_pyarrow_table()
     assert {row["customer"]: row["total"] for row in table.to_pylist()} == {"anna": 6, "ben": 10}
 
 
-def run_once(place: Place, path: Path, bootstrap: str) -> dict[str, int]:
+def run_once(deployment: Deployment, path: Path, bootstrap: str) -> dict[str, int]:
     """The rows that each sink was given."""
-    where = "--remote" if place.address.startswith("sc:") else "--master"
+    where = "--remote" if deployment.address.startswith("sc:") else "--master"
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(path), "--once", "--json"]
     done = subprocess.run(
-        [*command, where, place.address, "--bootstrap-server", bootstrap],
+        [*command, where, deployment.address, "--bootstrap-server", bootstrap],
         env=base_environment(),
         capture_output=True,
         text=True,

@@ -180,7 +180,9 @@ def test_an_archive_in_a_delta_table(orders: Shop) -> None:
     archived = {(row["partition"], row["offset"]): row for row in table.to_pylist()}
     assert len(archived) == len(table)
     written = records(orders.cluster, "orders")
-    assert {place: (row["key"], row["value"]) for place, row in archived.items()} == {
+    assert {
+        archived_path: (row["key"], row["value"]) for archived_path, row in archived.items()
+    } == {
         (partition, each.offset): (each.key, each.value)
         for partition, part in written.items()
         for each in part

@@ -40,7 +40,9 @@ def test_what_is_written_is_what_is_read(
     save(spark.createDataFrame(rows, schema).coalesce(1), bootstrap, compression="zstd")
     moment_ms = int(MOMENT.timestamp() * 1000)
     found = {
-        partition: [(one.key, one.value, one.timestamp, one.headers) for one in batch]
+        partition: [
+            (record.key, record.value, record.timestamp, record.headers) for record in batch
+        ]
         for partition, batch in records(cluster, topic).items()
     }
     assert found == {
@@ -57,7 +59,7 @@ def test_strings_with_keys_over_several_tasks(
     save(frame, bootstrap, topic=topic)
     found = records(cluster, topic)
     assert values(cluster, topic) == sorted(map(str, range(100)))
-    partitions = [{one.key for one in batch} for batch in found.values()]
+    partitions = [{record.key for record in batch} for batch in found.values()]
     assert sum(map(len, partitions)) == 10  # No key is in two partitions.
 
 

@@ -13,7 +13,7 @@ from benchmarks.peers.peer import Flush, Unavailable, spawn_server
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.deployments import Place
+from tests.spark.deployments import Deployment
 
 from ottla.client.wire.cluster import Cluster
 
@@ -40,7 +40,7 @@ def kafka(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(1800)
 def test_ordinary_transactions_write_each_row_once_and_are_a_warning(
-    kafka: str, local: Place, tmp_path: Path
+    kafka: str, local: Deployment, tmp_path: Path
 ) -> None:
     with Cluster(kafka) as cluster:
         source, target = copied.make_topics(cluster)

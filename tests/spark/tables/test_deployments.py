@@ -8,7 +8,7 @@ import pytest
 from tests.client.topics import create_topic
 from tests.pyspark_ottla.rows import write
 from tests.pyspark_ottla.tables.written import parquet_files, read
-from tests.spark.deployments import Place
+from tests.spark.deployments import Deployment
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.records.builder import Record
@@ -20,12 +20,12 @@ ROWS = 3  # In each of two partitions.
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    ("place", "option", "kind"),
+    ("deployment", "option", "kind"),
     [("standalone", "--master", "delta"), ("connect", "--remote", "iceberg")],
-    indirect=["place"],
+    indirect=["deployment"],
 )
 def test_a_topic_becomes_a_table(
-    place: Place,
+    deployment: Deployment,
     cluster: Cluster,
     bootstrap: str,
     tmp_path: Path,
@@ -40,8 +40,8 @@ def test_a_topic_becomes_a_table(
         write(cluster, TopicPartition(topic, partition), *records)
     address = f"{kind}:{tmp_path}/lake/orders"
     command = ("table", "sync", topic, "--to", address, "--once", "--max-records", "4")
-    servers = ("--bootstrap-server", bootstrap, option, place.address)
-    printed = place.run("ottla", *command, *servers)
+    servers = ("--bootstrap-server", bootstrap, option, deployment.address)
+    printed = deployment.run("ottla", *command, *servers)
     batches = ["4 rows", "2 rows"] if HAS_LIMITS else ["6 rows"]
     assert [line.partition(": ")[2] for line in printed.splitlines()] == batches
     table = open_table(address)

@@ -250,10 +250,10 @@ def test_a_version_is_found_by_offset_and_small_files_are_compacted(sync: Sync) 
         sync.write(0, {"item": f"a{number}"})
         sync.write(1, {"item": f"b{number}"})
         sync.run(compact_every=3)
-    place = TopicPartition(sync.plan.topic, 0)
-    version = find_version(sync.table, {place: 1})
+    topic_partition = TopicPartition(sync.plan.topic, 0)
+    version = find_version(sync.table, {topic_partition: 1})
     assert sync.rows("item", version=version.id) == [("a0",), ("a1",), ("b0",), ("b1",)]
     assert len(sync.table.files()) == 1
     assert len(sync.rows("item")) == 6
     with pytest.raises(TableError, match="-0 ends at 3"):
-        find_version(sync.table, {place: 3})
+        find_version(sync.table, {topic_partition: 3})
