@@ -83,7 +83,7 @@ class BrokerProcess:
         assert self._process is None
         module, *words = self._program
         arguments = [*words, "serve", "--data", str(self.data), *self.arguments]
-        if not any(one.startswith("--listener") for one in self.arguments):
+        if not any(argument.startswith("--listener") for argument in self.arguments):
             arguments += ["--port", str(self.port)]
         environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY / 'src'}:{REPOSITORY}"}
         environment |= KEEP_OLD_RECORDS | PATIENT

@@ -22,7 +22,7 @@ def authorizing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def entries(ottla: Ottla, bootstrap: str, *words: str) -> list[tuple[str, ...]]:
     listed = ottla("acls", "list", *words, "--json", bootstrap=bootstrap)
     assert (listed.exit_code, listed.errors) == (0, "")
-    return [tuple(one.values()) for one in listed.json]
+    return [tuple(entry.values()) for entry in listed.json]
 
 
 def test_entries_are_added_listed_and_removed(ottla: Ottla, authorizing: str) -> None:
@@ -75,9 +75,9 @@ def test_producers_and_consumers_get_what_they_need(ottla: Ottla, authorizing: s
     assert done.exit_code == 0
     found = {(kind, operation) for kind, _, _, _, _, operation, _ in entries(ottla, authorizing)}
     assert found == {
-        *(("topic", one) for one in ("READ", "WRITE", "DESCRIBE", "CREATE")),
+        *(("topic", operation) for operation in ("READ", "WRITE", "DESCRIBE", "CREATE")),
         ("group", "READ"),
-        *(("transactional_id", one) for one in ("WRITE", "DESCRIBE")),
+        *(("transactional_id", operation) for operation in ("WRITE", "DESCRIBE")),
         ("cluster", "IDEMPOTENT_WRITE"),
     }
     ottla("acls", "remove", "--principal", "carol", bootstrap=authorizing)

@@ -66,9 +66,9 @@ HEALTHY = ExaminedCluster(
 
 
 def with_partition(
-    one: MetadataResponsePartition,
+    state: MetadataResponsePartition,
 ) -> dict[TopicPartition, MetadataResponsePartition]:
-    return {**HEALTHY.partitions, TopicPartition("orders", 0): one}
+    return {**HEALTHY.partitions, TopicPartition("orders", 0): state}
 
 
 def fenced(*ids: int) -> list[ClusterNode]:

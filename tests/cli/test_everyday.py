@@ -37,8 +37,8 @@ def test_a_tail_that_cannot_be(ottla: Ottla, options: tuple[str, ...]) -> None:
 
 def test_records_are_deleted(ottla: Ottla, bootstrap: str) -> None:
     command = ("topics", "delete-records", TOPIC, "--json")
-    one = ottla(*command, "--before", "1", "--partition", "0", bootstrap=bootstrap)
-    assert one.json["partitions"] == [{"partition": 0, "start_offset": 1}]
+    first = ottla(*command, "--before", "1", "--partition", "0", bootstrap=bootstrap)
+    assert first.json["partitions"] == [{"partition": 0, "start_offset": 1}]
     everything = ottla(*command, "--before", "latest", bootstrap=bootstrap)
     assert [row["start_offset"] for row in everything.json["partitions"]] == [3, 3]
     beyond = ottla(*command, "--before", "99", bootstrap=bootstrap)
@@ -56,9 +56,9 @@ def test_a_healthy_cluster(ottla: Ottla, bootstrap: str) -> None:
 
 def test_what_many_partitions_have_in_common_is_said_once() -> None:
     down = {f"orders-{number}": "broker 3 is down" for number in range(7)}
-    said = summarise(down | {"notes-0": "broker 2 is down"})
+    lines = summarise(down | {"notes-0": "broker 2 is down"})
     shown = "orders-0, orders-1, orders-2, orders-3, orders-4"
-    assert said == [f"{shown} and 2 more: broker 3 is down", "notes-0: broker 2 is down"]
+    assert lines == [f"{shown} and 2 more: broker 3 is down", "notes-0: broker 2 is down"]
 
 
 def test_disk_use(ottla: Ottla, bootstrap: str) -> None:

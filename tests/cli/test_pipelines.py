@@ -88,20 +88,20 @@ def test_a_stop_before_the_first_batch_is_not_an_empty_topic(
     progress = Progress("shop")
     progress.add("totals", "topic per-minute")
     print_end(progress, as_json=False, stopped=True)
-    told = "totals: stopped before its first batch ended; the next run begins it\n"
-    assert capsys.readouterr().out == told
+    expected = "totals: stopped before its first batch ended; the next run begins it\n"
+    assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "beginning"),
     [
         (PipelineOptions(), "Spark starts, which takes some seconds; what it logs is in x.log"),
         (PipelineOptions(master="spark://h:7077"), "Spark starts with spark://h:7077, which takes"),
         (PipelineOptions(remote="sc://h"), "Spark is asked for at sc://h"),
     ],
 )
-def test_what_a_user_waits_for(options: PipelineOptions, said: str) -> None:
-    assert options.describe_start(Path("x.log")).startswith(said)
+def test_what_a_user_waits_for(options: PipelineOptions, beginning: str) -> None:
+    assert options.describe_start(Path("x.log")).startswith(beginning)
 
 
 @pytest.mark.parametrize(

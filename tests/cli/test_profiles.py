@@ -15,10 +15,10 @@ from ottla.testing import EmbeddedBroker
 class Shell:
     """Commands of a user with a new home."""
 
-    def __init__(self, home: Path) -> None:
-        self.file = home / "ottla" / "profiles.json"
+    def __init__(self, config_home: Path) -> None:
+        self.file = config_home / "ottla" / "profiles.json"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OTTLA_")}
-        self._environment = {**kept, "XDG_CONFIG_HOME": str(home)}
+        self._environment = {**kept, "XDG_CONFIG_HOME": str(config_home)}
 
     def run(self, *words: str, code: int = 0, **variables: str) -> str:
         done = subprocess.run(
@@ -86,6 +86,6 @@ def test_a_login_is_taken_over_from_a_file_and_refused_if_others_can_read_it(
 
     shell.file.chmod(0o644)
     for words in (("profile", "list"), ("topics", "list")):
-        said = shell.run(*words, code=1)
-        assert "has a secret and others can read it" in said
-        assert "lamp" not in said
+        shown = shell.run(*words, code=1)
+        assert "has a secret and others can read it" in shown
+        assert "lamp" not in shown

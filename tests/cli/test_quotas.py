@@ -5,12 +5,12 @@ pytestmark = pytest.mark.process
 
 
 def test_quotas_are_set_listed_and_removed(ottla: Ottla, bootstrap: str) -> None:
-    said = ottla(
+    done = ottla(
         *("quotas", "set", "producer_byte_rate=1000000", "request_percentage=12.5"),
         *("--user", "dora", "--default-client-id"),
         bootstrap=bootstrap,
     )
-    assert said.output == (
+    assert done.output == (
         "user dora, client-id (default): producer_byte_rate is 1000000\n"
         "user dora, client-id (default): request_percentage is 12.5\n"
     )

@@ -19,7 +19,7 @@ from ottla.protocol.topics import TopicPartition
 
 
 def nodes(*ids: int, racks: str = "") -> list[Node]:
-    return [Node(one, racks[index] if racks else None) for index, one in enumerate(ids)]
+    return [Node(node_id, racks[index] if racks else None) for index, node_id in enumerate(ids)]
 
 
 def assigned(*replicas: tuple[int, ...], topic: str = "t") -> Assignments:
@@ -101,7 +101,7 @@ def test_replicas_in_one_rack_are_moved_apart() -> None:
     before = assigned((1, 2), (3, 4))
     moved = after(before, plan_rebalance(before, nodes(1, 2, 3, 4, racks="aabb")))
     for replicas in moved.values():
-        assert len({(one - 1) // 2 for one in replicas}) == 2
+        assert len({(node_id - 1) // 2 for node_id in replicas}) == 2
 
 
 def test_what_is_even_stays() -> None:
@@ -143,8 +143,12 @@ def clusters(draw: st.DrawFn) -> tuple[Assignments, list[Node]]:
     racks = draw(st.lists(st.sampled_from("abc"), min_size=count, max_size=count))
     has_racks = draw(st.booleans())
     members = [
-        Node(one, racks[one] if has_racks else None, active=one < 2 or draw(st.booleans()))
-        for one in range(count)
+        Node(
+            node_id,
+            racks[node_id] if has_racks else None,
+            active=node_id < 2 or draw(st.booleans()),
+        )
+        for node_id in range(count)
     ]
     replicas = st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True).map(tuple)
     topics = draw(st.lists(st.lists(replicas, max_size=8), max_size=3))
@@ -167,9 +171,9 @@ def test_any_cluster_is_rebalanced(
     for topic_partition, replicas in moved.items():
         assert len(set(replicas)) == len(replicas) == len(before[topic_partition])
         assert set(replicas) - set(before[topic_partition]) <= active
-        assert {one for one in before[topic_partition] if one not in active} <= set(replicas)
-        assert len({racks[one] for one in replicas}) >= len(
-            {racks[one] for one in before[topic_partition]}
+        assert set(before[topic_partition]) - active <= set(replicas)
+        assert len({racks[node_id] for node_id in replicas}) >= len(
+            {racks[node_id] for node_id in before[topic_partition]}
         )
     if not any(node.rack for node in members):
         counts = [replica_counts(moved)[node] for node in active]

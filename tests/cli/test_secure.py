@@ -11,7 +11,7 @@ from ottla.network.endpoints import Endpoint, parse_endpoint
 
 def listeners(directory: Path, host: str) -> list[Endpoint]:
     config = yaml.safe_load((directory / "nodes" / host / "broker.yaml").read_text())
-    return [parse_endpoint(one) for one in config["listeners"].split(",")]
+    return [parse_endpoint(listener) for listener in config["listeners"].split(",")]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])

@@ -37,7 +37,7 @@ def test_list(producer: ConfluentProducer, ottla: Ottla, bootstrap: str) -> None
     long = ottla(
         "transactions", "list", "--longer-than-ms", "9999999", "--json", bootstrap=bootstrap
     )
-    assert TRANSACTIONAL_ID not in {one["transactional_id"] for one in long.json}
+    assert TRANSACTIONAL_ID not in {transaction["transactional_id"] for transaction in long.json}
 
 
 def test_a_state_that_is_none(ottla: Ottla, bootstrap: str) -> None:

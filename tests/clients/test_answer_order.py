@@ -57,7 +57,7 @@ def group_asked(module: Any, group_id: str, topics: Any, **who: Any) -> Any:
 def topics_by(wire: Wire, names: Any = (), ids: Any = ()) -> list[tuple[Any, Any]]:
     """Names or ids with their errors."""
     asked = tuple(metadata.MetadataRequestTopic(topic_id=None, name=name) for name in names)
-    asked += tuple(metadata.MetadataRequestTopic(topic_id=one, name=None) for one in ids)
+    asked += tuple(metadata.MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids)
     response = wire.call(
         metadata.MetadataRequest(
             topics=asked,
@@ -65,13 +65,13 @@ def topics_by(wire: Wire, names: Any = (), ids: Any = ()) -> list[tuple[Any, Any
             include_topic_authorized_operations=False,
         )
     )
-    return [(one.topic_id if ids else one.name, one.error_code) for one in response.topics]
+    return [(topic.topic_id if ids else topic.name, topic.error_code) for topic in response.topics]
 
 
 def ids_of(wire: Wire, *names: TopicName) -> list[UUID]:
     response = wire.call(
         metadata.MetadataRequest(
-            topics=tuple(metadata.MetadataRequestTopic(topic_id=None, name=one) for one in names),
+            topics=tuple(metadata.MetadataRequestTopic(topic_id=None, name=name) for name in names),
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
@@ -123,9 +123,12 @@ def committing(module: Any, group_id: str, *topics: tuple[dict[str, Any], tuple[
     )
 
 
-def told(response: Any, key: str) -> list[tuple[Any, list[tuple[int, ErrorCode]]]]:
+def errors_of(response: Any, key: str) -> list[tuple[Any, list[tuple[int, ErrorCode]]]]:
     return [
-        (getattr(topic, key), [(one.partition_index, one.error_code) for one in topic.partitions])
+        (
+            getattr(topic, key),
+            [(partition.partition_index, partition.error_code) for partition in topic.partitions],
+        )
         for topic in response.topics
     ]
 
@@ -143,7 +146,7 @@ def test_a_commit_tells_what_does_not_exist_first(
             ({"name": TopicName("absent")}, (0,)),
         )
     )
-    assert told(response, "name") == [
+    assert errors_of(response, "name") == [
         (second, [(7, UNKNOWN), (0, NONE), (1, NONE)]),
         ("absent", [(0, UNKNOWN)]),
         (first, [(0, NONE)]),
@@ -160,7 +163,7 @@ def test_a_commit_by_id_tells_unknown_ids_first(
             commit_by_id, group_id, ({"topic_id": first}, (0,)), ({"topic_id": absent}, (0,))
         )
     )
-    assert told(response, "topic_id") == [(absent, [(0, UNKNOWN_ID)]), (first, [(0, NONE)])]
+    assert errors_of(response, "topic_id") == [(absent, [(0, UNKNOWN_ID)]), (first, [(0, NONE)])]
 
 
 def test_a_fetch_by_id_tells_unknown_ids_last(
@@ -169,14 +172,14 @@ def test_a_fetch_by_id_tells_unknown_ids_last(
     (first,) = ids_of(wire, topics[0])
     absent = uuid.uuid4()
     asked = tuple(
-        fetch_by_id.OffsetFetchRequestTopics(topic_id=one, partition_indexes=(i32(0),))
-        for one in (absent, first)
+        fetch_by_id.OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(i32(0),))
+        for topic_id in (absent, first)
     )
     request = fetch_by_id.OffsetFetchRequest(
         groups=(group_asked(fetch_by_id, group_id, asked),), require_stable=False
     )
     (group,) = wire.call(request).groups
-    assert told(group, "topic_id") == [(first, [(0, NONE)]), (absent, [(0, UNKNOWN_ID)])]
+    assert errors_of(group, "topic_id") == [(first, [(0, NONE)]), (absent, [(0, UNKNOWN_ID)])]
 
 
 def test_an_error_of_a_group_leaves_its_topics_out(

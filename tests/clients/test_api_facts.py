@@ -32,12 +32,12 @@ TELEMETRY = {71, 72}
 
 def test_every_api_is_told_as_kafka_tells_it(wire: Wire) -> None:
     answer = wire.call(ASKING)
-    told = {
-        int(one.api_key): (int(one.min_version), int(one.max_version)) for one in answer.api_keys
+    spans = {
+        int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys
     }
-    is_own = max(told) >= OWN_KEYS_FROM
+    is_own = max(spans) >= OWN_KEYS_FROM
     known = {
-        key: span for key, span in told.items() if key < OWN_KEYS_FROM and key not in TELEMETRY
+        key: span for key, span in spans.items() if key < OWN_KEYS_FROM and key not in TELEMETRY
     }
     expected = dict(API_VERSIONS)
     if is_own:
@@ -47,7 +47,7 @@ def test_every_api_is_told_as_kafka_tells_it(wire: Wire) -> None:
 
 
 def test_a_client_that_meant_another_broker_is_sent_back_to_bootstrap(wire: Wire) -> None:
-    versions = {one.api_key: one.max_version for one in wire.call(ASKING).api_keys}
+    versions = {api.api_key: api.max_version for api in wire.call(ASKING).api_keys}
     if versions[API_VERSIONS_KEY] < WITH_DESTINATION:
         pytest.skip("Kafka before 4.4")
     values = {"include_cluster_authorized_operations": False, "endpoint_type": 1}
@@ -67,21 +67,24 @@ def test_a_client_that_meant_another_broker_is_sent_back_to_bootstrap(wire: Wire
         answer: ApiVersionsResponse = read_response(API_VERSIONS_KEY, WITH_DESTINATION, frame)[1]
         return answer
 
-    assert {one.api_key for one in ask(cluster.cluster_id, node_id).api_keys} == versions.keys()
+    assert {api.api_key for api in ask(cluster.cluster_id, node_id).api_keys} == versions.keys()
     for other in (ask(cluster.cluster_id, node_id + 1), ask("other", node_id)):
         assert (other.error_code, other.api_keys) == (ErrorCode.rebootstrap_required, ())
 
 
 def test_every_feature_is_told_as_kafka_tells_it(wire: Wire) -> None:
     answer = wire.call(ASKING)
-    is_own = max(one.api_key for one in answer.api_keys) >= OWN_KEYS_FROM
+    is_own = max(api.api_key for api in answer.api_keys) >= OWN_KEYS_FROM
     expected = dict(FEATURES)
     if is_own:
         # In-sync sets that may be empty cannot be done without.
         expected["eligible.leader.replicas.version"] = (1, 1)
-    told = {one.name: (one.min_version, one.max_version) for one in answer.supported_features}
-    assert told == expected
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    supported = {
+        feature.name: (feature.min_version, feature.max_version)
+        for feature in answer.supported_features
+    }
+    assert supported == expected
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert levels == FINALIZED
 
 

@@ -75,7 +75,9 @@ def test_logins_refusals_and_changes_are_lines_and_records(broker: AuditedBroker
         assert codes(admin.call(creation("orders"))) == {"none"}
 
     events = read_topic(broker.process.bootstrap, until="orders")
-    told = [{key: one[key] for key in one if key not in ("time_ms", "node")} for one in events]
+    shown = [
+        {key: event[key] for key in event if key not in ("time_ms", "node")} for event in events
+    ]
     refused = "unknown user 'alice', or wrong password"
     where = {"host": HOST, "listener": "SASL_PLAINTEXT", "mechanism": "PLAIN"}
     for expected in (
@@ -98,13 +100,13 @@ def test_logins_refusals_and_changes_are_lines_and_records(broker: AuditedBroker
             "client_id": "wire-test",
         },
     ):
-        assert expected in told
+        assert expected in shown
 
     lines = map(
         json.loads, filter(lambda line: '"audit"' in line, broker.process.log_text().split("\n"))
     )
     logged = [line["audit"] for line in lines if "audit" in line]
-    assert [one for one in logged if one in told] == told
-    users = next(one for one in told if one.get("action") == "alter_users")
+    assert [event for event in logged if event in shown] == shown
+    users = next(event for event in shown if event.get("action") == "alter_users")
     assert users["of"] == ["set admin SCRAM-SHA-512", "set alice SCRAM-SHA-512"]
     assert "geheim" not in broker.process.log_text()

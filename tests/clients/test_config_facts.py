@@ -71,7 +71,7 @@ def broker_id(wire: Wire) -> str:
 
 
 def shown_default(config: Any) -> str | None:
-    values = [one.value for one in config.synonyms if one.source == DEFAULT_SOURCE]
+    values = [synonym.value for synonym in config.synonyms if synonym.source == DEFAULT_SOURCE]
     return values[0] if values else None
 
 
@@ -111,7 +111,7 @@ def test_every_key_of_topics_and_groups_is_that_of_kafka(
         config = found[name]
         assert (config.config_type, config.read_only) == (fact.type, False), name
         assert config.value == fact.default, name
-        synonyms = [one.name for one in config.synonyms]
+        synonyms = [synonym.name for synonym in config.synonyms]
         if synonyms[-1:] != ([] if fact.synonym is None else [fact.synonym]):
             strays.add(name)
     assert strays == (set(SYNONYMS) & facts.keys() if is_own else set())

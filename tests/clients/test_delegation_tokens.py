@@ -44,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizingBrok
     with BrokerProcess(directory, "--config", str(config), *arguments, port=nodes) as process:
         with Wire(process.bootstrap) as anonymous:
             add_users(anonymous, USERS)
-            creations = [{"host": "*", "permission_type": 3, **one} for one in ACLS]
+            creations = [{"host": "*", "permission_type": 3, **acl} for acl in ACLS]
             assert codes(anonymous.call(request(30, 3, creations=creations))) == {"none"}
             refused = anonymous.call(request(38, 3))
             assert codes(refused) == {"delegation_token_request_not_allowed"}
@@ -69,7 +69,7 @@ def log_in(bootstrap: str, token_id: str, hmac: bytes, mechanism: str) -> tuple[
 def shown(wire: Wire) -> list[str]:
     response = wire.call(request(41, 3, owners=None))
     assert codes(response) == {"none"}
-    return [one.principal_name for one in response.tokens]
+    return [token.principal_name for token in response.tokens]
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])

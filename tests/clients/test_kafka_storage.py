@@ -85,7 +85,7 @@ class Stopped:
             transactional.send("orders", number % 2, b"in a transaction")
             (transactional.abort if number % 2 else transactional.commit)()
         deleted = admin.delete_records([TopicPartition("orders", 0, DELETED)])
-        assert [one.result(TIMEOUT_S).low_watermark for one in deleted.values()] == [DELETED]
+        assert [future.result(TIMEOUT_S).low_watermark for future in deleted.values()] == [DELETED]
         return contents(bootstrap), commit(bootstrap)
 
 
@@ -140,7 +140,10 @@ def committed(bootstrap: str) -> list[str]:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
     found = asked[GROUP].result(TIMEOUT_S).topic_partitions
-    return sorted(f"{one.topic} {one.partition} {one.offset}" for one in found)
+    return sorted(
+        f"{topic_partition.topic} {topic_partition.partition} {topic_partition.offset}"
+        for topic_partition in found
+    )
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +173,10 @@ def dump(files: Iterator[Path], *options: str) -> str:
 
 def test_segments_indexes_and_snapshots_are_read(stopped: Stopped) -> None:
     files = (file for file in stopped.data.glob("[os]*-[0-9]/0*") if file.suffix != ".deleted")
-    said = dump(files, "--deep-iteration", "--index-sanity-check")
-    assert said.count("| offset: ") >= sum(map(len, stopped.contents))
-    assert "passed sanity check" in said
-    assert "isvalid: false" not in said
+    output = dump(files, "--deep-iteration", "--index-sanity-check")
+    assert output.count("| offset: ") >= sum(map(len, stopped.contents))
+    assert "passed sanity check" in output
+    assert "isvalid: false" not in output
 
 
 @pytest.mark.usefixtures("libraries")
@@ -185,11 +188,13 @@ def test_indexes_of_a_running_node_are_read(tmp_path: Path) -> None:
             assert producer.flush(TIMEOUT_S) == 0
         directory = broker.data / "orders-0"
         indexes = [directory / f"{0:020}{suffix}" for suffix in (".index", ".timeindex")]
-        wait_until(lambda: all(one.exists() and one.stat().st_size for one in indexes), "indexes")
-        said = dump(directory.glob("0*"), "--deep-iteration")
-    assert said.count("| offset: ") == 40
-    assert "offset: 4 position: " in said
-    assert "timestamp: 1700000000004 offset: 4" in said
+        wait_until(
+            lambda: all(index.exists() and index.stat().st_size for index in indexes), "indexes"
+        )
+        output = dump(directory.glob("0*"), "--deep-iteration")
+    assert output.count("| offset: ") == 40
+    assert "offset: 4 position: " in output
+    assert "timestamp: 1700000000004 offset: 4" in output
 
 
 def test_coordinators_and_metadata_are_read(stopped: Stopped) -> None:

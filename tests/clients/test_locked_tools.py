@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedCluster]
         cluster.stop()
 
 
-def tool(cluster: LockedCluster, *words: str, said: str = "") -> str:
+def tool(cluster: LockedCluster, *words: str, stdin: str = "") -> str:
     """As the settings that are printed say: in the directory of the administrator's files."""
     server = (
         "--bootstrap-server",
@@ -46,7 +46,7 @@ def tool(cluster: LockedCluster, *words: str, said: str = "") -> str:
     done = subprocess.run(
         ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{LIBRARIES}/libs/*", *words, *server],
         cwd=cluster.secure / "clients",
-        input=said,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=START_TIMEOUT_S,
@@ -79,7 +79,7 @@ def test_users_and_quotas_are_set_and_described(cluster: LockedCluster) -> None:
 
 def test_a_producer_of_java_writes(cluster: LockedCluster) -> None:
     cluster.admin("topics", "create", "lines")
-    tool(cluster, PRODUCE, "--topic", "lines", said="of Java\n")
+    tool(cluster, PRODUCE, "--topic", "lines", stdin="of Java\n")
     read = cluster.admin("consume", "lines", "--from-beginning", "--no-follow")
     assert read == "of Java\n"
 

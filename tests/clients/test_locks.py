@@ -72,8 +72,8 @@ def write_identities(directory: Path) -> None:
 
 def set_password(admin: AdminClient, user: str, password: str) -> None:
     changes: list[UserScramCredentialAlteration] = [
-        UserScramCredentialUpsertion(user, ScramCredentialInfo(one, 4096), password.encode())
-        for one in MECHANISMS
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
+        for mechanism in MECHANISMS
     ]
     for future in admin.alter_user_scram_credentials(changes).values():
         future.result(TIMEOUT_S)
@@ -288,7 +288,7 @@ def test_a_wrong_password_is_told_to_the_client(
 def test_metadata_has_the_address_of_the_listener_that_was_asked(locked: LockedBroker) -> None:
     for lock, bootstrap in (("PLAIN", locked.sasl_ssl), ("mTLS", locked.mtls)):
         found = AdminClient(librdkafka(locked, lock)).list_topics(timeout=TIMEOUT_S)
-        assert [f"{one.host}:{one.port}" for one in found.brokers.values()] == [bootstrap]
+        assert [f"{broker.host}:{broker.port}" for broker in found.brokers.values()] == [bootstrap]
 
 
 def described_user(admin: AdminClient, user: str) -> Future[Any]:
@@ -302,7 +302,7 @@ def test_users_are_described_changed_and_removed(locked: LockedBroker) -> None:
     set_password(admin, "carol", "one")
     described = described_user(admin, "carol").result(TIMEOUT_S)
     infos = described.scram_credential_infos
-    assert [(one.mechanism, one.iterations) for one in infos] == [
+    assert [(info.mechanism, info.iterations) for info in infos] == [
         (mechanism, 4096) for mechanism in MECHANISMS
     ]
     of_everyone = admin.describe_user_scram_credentials()
@@ -310,7 +310,7 @@ def test_users_are_described_changed_and_removed(locked: LockedBroker) -> None:
     everyone = of_everyone.result(TIMEOUT_S)
     assert {"alice", "carol"} <= set(everyone)
     gone: list[UserScramCredentialAlteration] = [
-        UserScramCredentialDeletion("carol", one) for one in MECHANISMS
+        UserScramCredentialDeletion("carol", mechanism) for mechanism in MECHANISMS
     ]
     for future in admin.alter_user_scram_credentials(gone).values():
         future.result(TIMEOUT_S)

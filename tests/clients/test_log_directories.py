@@ -77,7 +77,7 @@ def alter(wire: Wire, path: str, topic: str, *partitions: int) -> list[ErrorCode
     request = AlterReplicaLogDirsRequest(dirs=(AlterReplicaLogDir(path=path, topics=(wanted,)),))
     (result,) = wire.call(request).results
     assert result.topic_name == topic
-    by_index = {one.partition_index: one.error_code for one in result.partitions}
+    by_index = {partition.partition_index: partition.error_code for partition in result.partitions}
     return [by_index[i32(index)] for index in partitions]
 
 
@@ -89,9 +89,9 @@ def directories(wire: Wire, topic: str, *partitions: int) -> dict[str, list[tupl
     response = wire.call(DescribeLogDirsRequest(topics=(wanted,)))
     return {
         result.log_dir: [
-            (int(one.offset_lag), one.is_future_key)
+            (int(partition.offset_lag), partition.is_future_key)
             for found in result.topics
-            for one in found.partitions
+            for partition in found.partitions
         ]
         for result in response.results
     }
@@ -219,9 +219,9 @@ def test_producers_of_a_partition_that_is_not_there(wire: Wire, topic: str) -> N
         )
     )
     found = {
-        (one.name, part.partition_index): part.error_code
-        for one in wire.call(request).topics
-        for part in one.partitions
+        (topic_result.name, part.partition_index): part.error_code
+        for topic_result in wire.call(request).topics
+        for part in topic_result.partitions
     }
     assert found == {
         (topic, 0): ErrorCode.none,

@@ -200,8 +200,8 @@ def test_records_of_a_share_group_count_for_the_quota_of_their_consumer(
         member.epoch = 0
         fetched = member.fetch(wait_ms=30_000)
         acquired = sum(
-            one.last_offset - one.first_offset + 1
-            for one in fetched.responses[0].partitions[0].acquired_records
+            acquired_range.last_offset - acquired_range.first_offset + 1
+            for acquired_range in fetched.responses[0].partitions[0].acquired_records
         )
     assert fetched.throttle_time > NO_THROTTLE
     assert 0 < acquired < COUNT  # No more than the windows allow.

@@ -17,13 +17,13 @@ from tests.clients.wire import Wire
 GAP, ACCEPT, RELEASE = range(3)
 
 
-class Told(NamedTuple):
+class Described(NamedTuple):
     start_offset: int
     leader_epoch: int
     lag: int
 
 
-NOTHING = Told(-1, 0, -1)
+NOTHING = Described(-1, 0, -1)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def member(
     return member
 
 
-def told(member: Member, topic: str = "", partition: int = 0) -> Told:
+def describe_partition(member: Member, topic: str = "", partition: int = 0) -> Described:
     """Of a partition that is asked for."""
     asked = describe.DescribeShareGroupOffsetsRequestTopic(
         topic_name=TopicName(topic or member.topic), partitions=(i32(partition),)
@@ -48,7 +48,7 @@ def told(member: Member, topic: str = "", partition: int = 0) -> Told:
     ((found,),) = (each.partitions for each in answer.groups[0].topics)
     assert answer.groups[0].error_code is ErrorCode.none
     assert (found.error_code, found.error_message) == (ErrorCode.none, None)
-    return Told(found.start_offset, found.leader_epoch, found.lag)
+    return Described(found.start_offset, found.leader_epoch, found.lag)
 
 
 def listed(member: Member) -> list[tuple[str, int]]:
@@ -66,38 +66,38 @@ def listed(member: Member) -> list[tuple[str, int]]:
 
 
 def test_before_a_group_reads(bootstrap: str, member: Member) -> None:
-    assert told(member) == NOTHING
+    assert describe_partition(member) == NOTHING
     assert listed(member) == []
     join(member)
-    assert told(member) == NOTHING
+    assert describe_partition(member) == NOTHING
     assert listed(member) == [(member.topic, 0)]
     produce(bootstrap, member.topic, *"abc")
-    assert told(member) == NOTHING
+    assert describe_partition(member) == NOTHING
 
 
 def test_what_does_not_exist(member: Member) -> None:
     join(member)
-    assert told(member, "no-such-topic") == NOTHING
-    assert told(member, partition=7) == NOTHING
+    assert describe_partition(member, "no-such-topic") == NOTHING
+    assert describe_partition(member, partition=7) == NOTHING
 
 
 @pytest.mark.usefixtures("own_broker")  # Kafka tells of it from the first acknowledgement on.
 def test_an_empty_partition_that_was_fetched(member: Member) -> None:
     join(member)
     assert member.acquire(wait_ms=0) == []
-    assert told(member) == Told(0, 0, 0)
+    assert describe_partition(member) == Described(0, 0, 0)
 
 
-def acknowledged(bootstrap: str, member: Member) -> Iterator[Told]:
+def acknowledged(bootstrap: str, member: Member) -> Iterator[Described]:
     """What is told of six records, then eight, with each acknowledgement."""
     join(member)
     produce(bootstrap, member.topic, *"abcdef")
     assert member.acquire(records_max=4) == [(0, 3, 1)]
     for offset, kind in ((2, ACCEPT), (0, ACCEPT), (1, GAP), (3, RELEASE)):
         assert acknowledge(member, offset, kind) is ErrorCode.none
-        yield told(member)
+        yield describe_partition(member)
     produce(bootstrap, member.topic, *"gh")
-    yield told(member)
+    yield describe_partition(member)
 
 
 def acknowledge(member: Member, offset: int, kind: int) -> ErrorCode:
@@ -106,13 +106,16 @@ def acknowledge(member: Member, offset: int, kind: int) -> ErrorCode:
 
 
 def test_the_lag_as_records_are_acknowledged(bootstrap: str, member: Member) -> None:
-    found = [(one.leader_epoch, one.lag) for one in acknowledged(bootstrap, member)]
+    found = [
+        (partition.leader_epoch, partition.lag) for partition in acknowledged(bootstrap, member)
+    ]
     assert found == [(0, 5), (0, 4), (0, 3), (0, 3), (0, 5)]
 
 
 @pytest.mark.usefixtures("own_broker")  # Kafka moves the start with the next acknowledgement.
 def test_the_start_as_records_are_acknowledged(bootstrap: str, member: Member) -> None:
-    assert [one.start_offset for one in acknowledged(bootstrap, member)] == [0, 1, 3, 3, 3]
+    found = [partition.start_offset for partition in acknowledged(bootstrap, member)]
+    assert found == [0, 1, 3, 3, 3]
 
 
 def test_a_partition_that_was_read_to_its_end(bootstrap: str, member: Member) -> None:
@@ -120,11 +123,11 @@ def test_a_partition_that_was_read_to_its_end(bootstrap: str, member: Member) ->
     produce(bootstrap, member.topic, "a")
     assert member.acquire() == [(0, 0, 1)]
     assert acknowledge(member, 0, ACCEPT) is ErrorCode.none
-    assert told(member).lag == 0
+    assert describe_partition(member).lag == 0
 
 
 def test_an_offset_that_was_set(bootstrap: str, member: Member) -> None:
     produce(bootstrap, member.topic, *"abc")
     assert altered(member, 1) is ErrorCode.none
-    assert told(member) == Told(1, 0, 2)
+    assert describe_partition(member) == Described(1, 0, 2)
     assert listed(member) == [(member.topic, 0)]

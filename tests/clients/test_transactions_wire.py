@@ -36,7 +36,10 @@ def test_the_first_write_adds_its_partition(
         assert produced.error_code is ErrorCode.none
     described = txn.describe()
     assert described.transaction_state == "Ongoing"
-    assert [(one.topic, {*one.partitions}) for one in described.topics] == [(topic, {0, 1})]
+    assert [
+        (described_topic.topic, {*described_topic.partitions})
+        for described_topic in described.topics
+    ] == [(topic, {0, 1})]
     assert txn.committed(producer) == (producer.id, producer.epoch + 1)
     txn.await_state("CompleteCommit")
     assert values(bootstrap, topic, 0) == values(bootstrap, topic, 1) == [b"value"]
@@ -80,7 +83,10 @@ def test_aborted_transactions_are_listed_in_offset_order(
         txn.init()
     found = fetched(wire.call(replace(fetch(topic, 0), isolation_level=1)))
     assert found.last_stable_offset == found.high_watermark == 6
-    aborted = [(one.producer_id, one.first_offset) for one in found.aborted_transactions]
+    aborted = [
+        (aborted_transaction.producer_id, aborted_transaction.first_offset)
+        for aborted_transaction in found.aborted_transactions
+    ]
     expected = [(producer.id, offset) for offset, producer in enumerate(producers)]
     assert aborted in (expected, expected[::-1] if EXTERNAL_BOOTSTRAP else expected)
 
@@ -281,9 +287,9 @@ def test_transactions_are_listed(txn: TransactionWire, producer: Producer, topic
 
     def listed(**filters: object) -> list[tuple[str, int, str]]:
         return [
-            (one.transactional_id, one.producer_id, one.transaction_state)
-            for one in txn.list(**filters).transaction_states
-            if one.transactional_id == txn.transactional_id
+            (transaction.transactional_id, transaction.producer_id, transaction.transaction_state)
+            for transaction in txn.list(**filters).transaction_states
+            if transaction.transactional_id == txn.transactional_id
         ]
 
     found = [(txn.transactional_id, producer.id, "Ongoing")]

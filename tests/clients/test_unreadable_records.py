@@ -28,7 +28,7 @@ def wire(bootstrap: str) -> Iterator[Wire]:
 @pytest.fixture
 def is_own(wire: Wire) -> bool:
     asking = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    keys = [int(one.api_key) for one in wire.call(asking).api_keys]
+    keys = [int(api.api_key) for api in wire.call(asking).api_keys]
     return max(keys) >= OWN_KEYS_FROM
 
 

@@ -121,7 +121,7 @@ class TestProduce:
         topic = create_topic(**dict.fromkeys(limits, str(HOUR_MS)))
         now_ms = time.time_ns() // 1_000_000
         times = (now_ms - DAY_MS, now_ms, now_ms + DAY_MS, now_ms)
-        records = build_batch([Record(timestamp=one) for one in times], compression=codec)
+        records = build_batch([Record(timestamp=time_ms) for time_ms in times], compression=codec)
         answer = produced(wire.call(produce(topic, bytes(records))))
         assert answer.error_code == ErrorCode.invalid_timestamp
         assert [error.batch_index for error in answer.record_errors] == [0, 2]

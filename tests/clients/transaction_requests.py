@@ -145,7 +145,8 @@ class TransactionWire:
         )
         (result,) = self.wire.call(request).results_by_topic_v3_and_below
         codes = {
-            one.partition_index: one.partition_error_code for one in result.results_by_partition
+            partition_result.partition_index: partition_result.partition_error_code
+            for partition_result in result.results_by_partition
         }
         return [codes[i32(partition)] for partition in partitions]
 
@@ -165,7 +166,10 @@ class TransactionWire:
         request = add_by_broker.AddPartitionsToTxnRequest(transactions=(transaction,))
         (result,) = self.wire.call(request).results_by_transaction
         ((topic_result,),) = (result.topic_results,)
-        return [one.partition_error_code for one in topic_result.results_by_partition]
+        return [
+            partition_result.partition_error_code
+            for partition_result in topic_result.results_by_partition
+        ]
 
     def add_offsets(self, producer: Producer, group_id: str) -> ErrorCode:
         request = AddOffsetsToTxnRequest(
@@ -191,7 +195,9 @@ class TransactionWire:
             producer_epoch=producer.epoch,
             topics=(module.TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
         )
-        ((committed,),) = (one.partitions for one in self.wire.call(request).topics)
+        ((committed,),) = (
+            topic_result.partitions for topic_result in self.wire.call(request).topics
+        )
         code: ErrorCode = committed.error_code
         return code
 
@@ -202,7 +208,7 @@ class TransactionWire:
         group = OffsetFetchRequestGroup(group_id=GroupId(group_id), topics=topics)
         request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
         (found,) = self.wire.call(request).groups
-        ((partition,),) = (one.partitions for one in found.topics)
+        ((partition,),) = (topic_result.partitions for topic_result in found.topics)
         code: ErrorCode = partition.error_code
         offset: int = partition.committed_offset
         return offset if code is ErrorCode.none else code
@@ -249,7 +255,9 @@ class TransactionWire:
         )
         (result,) = self.wire.call(WriteTxnMarkersRequest(markers=(marker,))).markers
         ((topic_result,),) = (result.topics,)
-        codes = {one.partition_index: one.error_code for one in topic_result.partitions}
+        codes = {
+            partition.partition_index: partition.error_code for partition in topic_result.partitions
+        }
         return [codes[i32(partition)] for partition in partitions]
 
     def describe_raw(self) -> None:
@@ -276,7 +284,7 @@ class TransactionWire:
     def producers(self, topic: str, partition: int = 0) -> Any:
         asked = TopicRequest(name=TopicName(topic), partition_indexes=(i32(partition),))
         ((found,),) = (
-            one.partitions
-            for one in self.wire.call(DescribeProducersRequest(topics=(asked,))).topics
+            topic_result.partitions
+            for topic_result in self.wire.call(DescribeProducersRequest(topics=(asked,))).topics
         )
         return found

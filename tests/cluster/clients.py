@@ -159,7 +159,9 @@ def read_committed(
         positions = consumer.position(
             [TopicPartition(*topic_partition) for topic_partition in filled]
         )
-        return all(one.offset >= ends[one.topic, one.partition] for one in positions)
+        return all(
+            position.offset >= ends[position.topic, position.partition] for position in positions
+        )
 
     try:
         wait_until(is_read, "all records")

@@ -171,7 +171,7 @@ class ClusterProcesses:
         empty(node.data)
         shutil.rmtree(_copy_of(node.data.parent), ignore_errors=True)
         if "--join" not in node.arguments:
-            others = [self._join_address(one) for one in self.ids if one != node_id]
+            others = [self._join_address(other_id) for other_id in self.ids if other_id != node_id]
             node.arguments += ("--join", ",".join(others))
 
     def lose_power(self) -> None:
@@ -228,7 +228,9 @@ class ClusterProcesses:
     def _launch(self, node_id: int) -> None:
         self._nodes[node_id].launch()
         if self.links is not None:
-            self.links.processes = {self._nodes[one].pid: one for one in self.running}
+            self.links.processes = {
+                self._nodes[running_id].pid: running_id for running_id in self.running
+            }
 
     def _join_address(self, node_id: int) -> str:
         """Where other nodes reach this one."""

@@ -49,18 +49,20 @@ def test_a_node_that_has_not_heard_of_it_is_not_named(start_cluster: StartCluste
 
     def is_created() -> bool:
         found.update(find(cluster, asked, *GROUPS))
-        return any(one.error_code is ErrorCode.none for one in found.values())
+        return any(coordinator.error_code is ErrorCode.none for coordinator in found.values())
 
     wait_until(is_created, "a coordinator of some group")
     assert leaders(cluster, asked) == {1, 2, 3}
     found = find(cluster, asked, *GROUPS)
-    assert slow not in {one.node_id for one in found.values()}
-    waiting = {key for key, one in found.items() if one.error_code is not ErrorCode.none}
+    assert slow not in {coordinator.node_id for coordinator in found.values()}
+    waiting = {
+        key for key, coordinator in found.items() if coordinator.error_code is not ErrorCode.none
+    }
     assert {found[key].error_code for key in waiting} == {ErrorCode.coordinator_not_available}
 
     cluster.resume(slow)
     while waiting:
-        for key, one in find(cluster, asked, *waiting).items():
-            if one.error_code is ErrorCode.none:
+        for key, coordinator in find(cluster, asked, *waiting).items():
+            if coordinator.error_code is ErrorCode.none:
                 waiting.discard(key)
-                assert refusal(cluster, one.node_id, key) is not ErrorCode.not_coordinator
+                assert refusal(cluster, coordinator.node_id, key) is not ErrorCode.not_coordinator

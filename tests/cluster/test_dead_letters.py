@@ -57,9 +57,9 @@ def reject(consumer: ShareConsumer, count: int) -> None:
             assert value is not None
             delivered.setdefault(partition, set()).add(value)
             consumer.acknowledge(message, AcknowledgeType.REJECT)
-        for place, failure in consumer.commit_sync(TIMEOUT_S).items():
+        for topic_partition, failure in consumer.commit_sync(TIMEOUT_S).items():
             if failure is None:
-                rejected.update(delivered.get(place.partition, ()))
+                rejected.update(delivered.get(topic_partition.partition, ()))
         return len(rejected) >= count
 
     wait_until(progress, f"{count} records delivered")
@@ -146,7 +146,7 @@ def test_a_dead_letter_topic_is_made_like_its_source(start_cluster: StartCluster
         reject(consumer, PARTITIONS)
         letters.wait_for(PARTITIONS)
     letters.close()
-    assert {len(one.replicas) for one in states(cluster, DEAD_LETTERS).values()} == {2}
+    assert {len(partition.replicas) for partition in states(cluster, DEAD_LETTERS).values()} == {2}
 
 
 def test_letters_are_sent_though_no_consumer_returns(start_cluster: StartCluster) -> None:

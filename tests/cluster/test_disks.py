@@ -52,7 +52,7 @@ def second_disk(directory: Path) -> Path:
 
 
 def partitions_in(disk: Path) -> set[int]:
-    return {int(one.name.rpartition("-")[2]) for one in disk.glob("orders-*")}
+    return {int(path.name.rpartition("-")[2]) for path in disk.glob("orders-*")}
 
 
 def in_sync_on(cluster: ClusterProcesses, node_id: int) -> set[int]:
@@ -60,9 +60,9 @@ def in_sync_on(cluster: ClusterProcesses, node_id: int) -> set[int]:
     return {index for index, partition in found if node_id in partition.isr}
 
 
-def led(one: tuple[int, PartitionState], on_disk: set[int]) -> bool:
+def led(indexed: tuple[int, PartitionState], on_disk: set[int]) -> bool:
     """By the other node if it was on the disk, else as before."""
-    index, partition = one
+    index, partition = indexed
     return partition.leader == (3 if index in on_disk else partition.replicas[0])
 
 
@@ -79,7 +79,8 @@ def test_a_disk_fails_and_comes_back_and_another_is_replaced(
     wait_until(lambda: in_sync_on(cluster, 2) == everything - on_disk, "leaving the disk")
     assert "goes offline" in cluster.node(2).log_text()
     wait_until(
-        lambda: all(led(one, on_disk) for one in states(cluster, "orders").items()), "leaders"
+        lambda: all(led(indexed, on_disk) for indexed in states(cluster, "orders").items()),
+        "leaders",
     )
     for index in everything:
         assert produce(cluster, "orders", f"second {index}", partition=index) == [None]
@@ -95,7 +96,10 @@ def test_a_disk_fails_and_comes_back_and_another_is_replaced(
     cluster.restart(2)
     wait_until(lambda: is_whole(cluster, "orders"), "new copies")
     cluster.kill(3)
-    wait_until(lambda: all(one.leader == 2 for one in states(cluster, "orders").values()), "node 2")
+    wait_until(
+        lambda: all(partition.leader == 2 for partition in states(cluster, "orders").values()),
+        "node 2",
+    )
     for index in range(PARTITIONS):
         read = consume(awake(cluster), "orders", 2, index)
         assert read == [f"first {index}", f"second {index}"]

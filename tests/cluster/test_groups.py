@@ -95,7 +95,11 @@ def commit(cluster: ClusterProcesses, members: list[Consumer], count: int) -> No
         for member in members:
             try:
                 member.poll(0.05)
-                positions = [one for one in member.position(member.assignment()) if one.offset >= 0]
+                positions = [
+                    position
+                    for position in member.position(member.assignment())
+                    if position.offset >= 0
+                ]
                 if positions:
                     member.commit(offsets=positions, asynchronous=False)
             except KafkaException:
@@ -112,7 +116,10 @@ def committed(cluster: ClusterProcesses) -> list[int] | None:
     )
     topic_partitions = [TopicPartition("orders", index) for index in range(PARTITIONS)]
     try:
-        return [one.offset for one in consumer.committed(topic_partitions, timeout=TIMEOUT_S)]
+        return [
+            topic_partition.offset
+            for topic_partition in consumer.committed(topic_partitions, timeout=TIMEOUT_S)
+        ]
     except KafkaException:
         return None
     finally:

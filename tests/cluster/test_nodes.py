@@ -38,7 +38,10 @@ def leaders(cluster: ClusterProcesses) -> Counter[int]:
 
 
 def is_in_sync(cluster: ClusterProcesses) -> bool:
-    return all(sorted(one["isr"]) == sorted(one["replicas"]) for one in partitions(cluster))
+    return all(
+        sorted(partition["isr"]) == sorted(partition["replicas"])
+        for partition in partitions(cluster)
+    )
 
 
 def create_and_fill(cluster: ClusterProcesses, replication_factor: int) -> None:
@@ -68,8 +71,8 @@ def produce(cluster: ClusterProcesses) -> None:
 def has_records(cluster: ClusterProcesses, count: int) -> bool:
     """Whether consumers can read so many; not while a partition has no leader."""
     found = partitions(cluster)
-    return all(one["end_offset"] is not None for one in found) and count == sum(
-        one["end_offset"] - one["start_offset"] for one in found
+    return all(partition["end_offset"] is not None for partition in found) and count == sum(
+        partition["end_offset"] - partition["start_offset"] for partition in found
     )
 
 
@@ -95,7 +98,7 @@ def test_a_node_that_dies_is_replaced_and_leads_again_when_it_is_back(
     rebalanced = ottla(cluster, "rebalance")
     assert rebalanced.returncode == 0, rebalanced.stderr
     assert "they have replicas on node 3, which is down; start it" in rebalanced.stderr
-    assert {one.replicas for one in states(cluster, "uneven").values()} == {(1,), (2,)}
+    assert {partition.replicas for partition in states(cluster, "uneven").values()} == {(1,), (2,)}
     cluster.restart(3)
     wait_until(lambda: is_in_sync(cluster), "catching up")
     wait_until(lambda: leaders(cluster) == {1: 2, 2: 2, 3: 2}, "the return of leaders")
@@ -155,11 +158,11 @@ def test_a_topic_gets_more_replicas_and_fewer_again(start_cluster: StartCluster)
     cluster = start_cluster(3, *PATIENT)
     create_and_fill(cluster, 1)
     done(cluster, "topics", "reassign", "orders", "--replication-factor", "3")
-    assert all(len(one["replicas"]) == 3 for one in partitions(cluster))
+    assert all(len(partition["replicas"]) == 3 for partition in partitions(cluster))
     assert is_in_sync(cluster)
     done(cluster, "topics", "reassign", "orders", "--partition", "0", "--replicas", "2,3")
     assert partitions(cluster)[0]["replicas"] == [2, 3]
     assert partitions(cluster)[0]["leader"] == 2
     done(cluster, "topics", "reassign", "orders", "--replication-factor", "1")
-    assert all(len(one["replicas"]) == 1 for one in partitions(cluster))
+    assert all(len(partition["replicas"]) == 1 for partition in partitions(cluster))
     wait_until(lambda: has_records(cluster, RECORDS), "all records")

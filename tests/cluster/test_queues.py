@@ -111,17 +111,17 @@ def test_lag_is_told_of_partitions_that_other_nodes_lead(start_cluster: StartClu
     create(cluster, "orders", assignment=[[1], [2], [3]])
     for partition in range(3):
         assert produce(cluster, "orders", *"ab", partition=partition) == [None] * 2
-    told: list[int] = []
+    found: list[int] = []
 
     def ask(node_id: int) -> bool:
         with Wire(cluster.bootstrap_of(node_id)) as wire:
             wire.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=("new",)))
             if set_offsets(wire) == [ErrorCode.none] * 3:
-                told.extend(lags(wire))
-        return bool(told)
+                found.extend(lags(wire))
+        return bool(found)
 
     wait_until(lambda: any(map(ask, (1, 2, 3))), "an answer of the group's coordinator")
-    assert told == [1, 1, 1]
+    assert found == [1, 1, 1]
 
 
 def set_offsets(wire: Wire) -> list[ErrorCode]:
@@ -138,10 +138,10 @@ def set_offsets(wire: Wire) -> list[ErrorCode]:
     response = wire.call(
         alter.AlterShareGroupOffsetsRequest(group_id=GroupId("new"), topics=(topic,))
     )
-    return [one.error_code for topic in response.responses for one in topic.partitions]
+    return [partition.error_code for topic in response.responses for partition in topic.partitions]
 
 
 def lags(wire: Wire) -> list[int]:
     group = describe.DescribeShareGroupOffsetsRequestGroup(group_id=GroupId("new"), topics=None)
     response = wire.call(describe.DescribeShareGroupOffsetsRequest(groups=(group,)))
-    return [one.lag for topic in response.groups[0].topics for one in topic.partitions]
+    return [partition.lag for topic in response.groups[0].topics for partition in topic.partitions]

@@ -142,7 +142,10 @@ def test_leaders_move_when_a_node_stops_and_return_and_no_produce_fails(
             cluster.restart(node_id)
             wait_until(lambda: is_whole(cluster, "moved"), "catching up")
         wait_until(
-            lambda: all(one.leader == one.replicas[0] for one in states(cluster, "moved").values()),
+            lambda: all(
+                partition.leader == partition.replicas[0]
+                for partition in states(cluster, "moved").values()
+            ),
             "the return of leaders",
         )
         traffic.wait_for_more()
@@ -150,7 +153,7 @@ def test_leaders_move_when_a_node_stops_and_return_and_no_produce_fails(
 
 
 def leads(cluster: ClusterProcesses, name: str, node_id: int) -> bool:
-    return any(one.leader == node_id for one in states(cluster, name).values())
+    return any(partition.leader == node_id for partition in states(cluster, name).values())
 
 
 def test_only_an_unclean_election_makes_a_leader_of_who_lacks_records(
@@ -198,7 +201,9 @@ def test_partitions_and_nodes_are_added_while_records_are_written(
     wait_until(lambda: is_whole(cluster, "grown"), "all in sync")
     wait_until(lambda: is_balanced(cluster), "as much on each node")
     assert json.loads(done(cluster, "rebalance", "--dry-run", "--json")) == []
-    assert 4 in {node for one in states(cluster, "grown").values() for node in one.replicas}
+    assert 4 in {
+        node for partition in states(cluster, "grown").values() for node in partition.replicas
+    }
 
 
 def is_balanced(cluster: ClusterProcesses) -> bool:

@@ -49,7 +49,7 @@ def check(cluster: LockedCluster, host: str) -> None:
     errors: list[object] = []
     producer = Producer(
         {
-            "bootstrap.servers": ",".join(f"{one}:{cluster.port}" for one in HOSTS),
+            "bootstrap.servers": ",".join(f"{host_name}:{cluster.port}" for host_name in HOSTS),
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
             "sasl.username": "admin",
@@ -92,7 +92,7 @@ def test_a_new_authority_is_taken_up_node_by_node(cluster: LockedCluster, tmp_pa
     hosts = ("--hosts", ",".join(HOSTS), "--port", str(cluster.port))
     done = cluster.ottla("secure", "init", *hosts, "--directory", str(new))
     assert done.returncode == 0, done.stderr
-    old_ca, new_ca = ((one / "ca.pem").read_bytes() for one in (cluster.secure, new))
+    old_ca, new_ca = ((directory / "ca.pem").read_bytes() for directory in (cluster.secure, new))
     clients = Path(cluster.command_config).with_name("ca.pem")
 
     replace_file(clients, old_ca + new_ca)
@@ -116,14 +116,14 @@ def log_in_as(node: Path, user: tuple[str, str], *super_users: str) -> None:
     text = re.sub(r".*jaas\.config.*\n", "", text)
     login = f'ScramLoginModule required username="{name}" password="{password}";'
     text += f"listener.name.nodes.scram-sha-512.sasl.jaas.config: {json.dumps(login)}\n"
-    users = ";".join(f"User:{one}" for one in ("admin", *super_users))
+    users = ";".join(f"User:{super_user}" for super_user in ("admin", *super_users))
     config.write_text(re.sub(r"super\.users: .*", f"super.users: {users}", text))
 
 
 def know(node: Path, *users: tuple[str, str]) -> None:
     """Beside the administrator, in the file that counts while the cluster starts."""
     path = node / "users.json"
-    known = {one: kept for one, kept in read_users(str(path)).items() if one[0] == "admin"}
+    known = {user: kept for user, kept in read_users(str(path)).items() if user[0] == "admin"}
     for name, password in users:
         salt = name.encode() * 2
         known[name, int(SHA_512)] = new_credential(SHA_512, password, salt, 4096)

@@ -128,8 +128,8 @@ def test_partitions_and_coordinators_may_be_on_any_broker(
     calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
     ids = [f"payments-{number}" for number in range(9)]
-    for number, one in enumerate(ids):
-        producer = new_producer(calm, one)
+    for number, transactional_id in enumerate(ids):
+        producer = new_producer(calm, transactional_id)
         for commits in (True, False):
             producer.begin_transaction()
             send(producer, b"%d %d" % (number, commits), *topic_partitions)

@@ -28,12 +28,12 @@ def cluster(tmp_path: Path) -> Iterator[ClusterProcesses]:
 def cut_out_batch(log: Path, offset: int) -> None:
     """As an old fault did, and no checksum tells; indexes are made anew."""
     content = log.read_bytes()
-    (place,) = [
+    (removed,) = [
         (position, header.size)
         for position, header in iterate_headers(content)
         if header.base_offset == offset
     ]
-    log.write_bytes(content[: place[0]] + content[sum(place) :])
+    log.write_bytes(content[: removed[0]] + content[sum(removed) :])
     for index in log.parent.glob("*index"):
         index.unlink()
 

@@ -47,8 +47,8 @@ def states(
         client = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id), "log_level": 0})
     topic = client.list_topics(name, timeout=TIMEOUT_S).topics[name]
     return {
-        index: PartitionState(one.leader, tuple(one.replicas), tuple(one.isrs))
-        for index, one in topic.partitions.items()
+        index: PartitionState(partition.leader, tuple(partition.replicas), tuple(partition.isrs))
+        for index, partition in topic.partitions.items()
     }
 
 
@@ -58,7 +58,7 @@ def state(cluster: ClusterProcesses, name: str, node_id: int | None = None) -> P
 
 
 def is_whole(cluster: ClusterProcesses, *names: str) -> bool:
-    return all(one.is_whole for name in names for one in states(cluster, name).values())
+    return all(partition.is_whole for name in names for partition in states(cluster, name).values())
 
 
 def produce(
@@ -70,7 +70,9 @@ def produce(
     """
     outcomes: list[KafkaError | None] = []
     settings = {"bootstrap.servers": awake(cluster), "enable.idempotence": True, "log_level": 0}
-    producer = Producer(settings | {key.replace("_", "."): one for key, one in config.items()})
+    producer = Producer(
+        settings | {key.replace("_", "."): setting for key, setting in config.items()}
+    )
     for value in values:
         producer.produce(
             name,
@@ -85,7 +87,9 @@ def produce(
 def consume(bootstrap: str, name: str, count: int, partition: int = 0, **config: Any) -> list[str]:
     """The first records of a partition."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "tests", "log_level": 0}
-    consumer = Consumer(settings | {key.replace("_", "."): one for key, one in config.items()})
+    consumer = Consumer(
+        settings | {key.replace("_", "."): setting for key, setting in config.items()}
+    )
     consumer.assign([TopicPartition(name, partition, 0)])
     values: list[str] = []
     try:
@@ -109,7 +113,7 @@ class Traffic(threading.Thread):
         self._stopping = threading.Event()
         settings = {"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0}
         self._producer = Producer(
-            settings | {key.replace("_", "."): one for key, one in config.items()}
+            settings | {key.replace("_", "."): setting for key, setting in config.items()}
         )
 
     def run(self) -> None:

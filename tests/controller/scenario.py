@@ -62,12 +62,12 @@ class Scenario(TextScenario):
         name, *words = command.split()
         before = len(self.cluster.records)
         try:
-            told = list(getattr(self, f"_on_{name}")(*words))
+            trace = list(getattr(self, f"_on_{name}")(*words))
         except ApiError as error:
-            told = [f"<- {error.code.name}"]
+            trace = [f"<- {error.code.name}"]
         for record in self.cluster.records[before:]:
             yield f"+ {self._show(record)}"
-        yield from told
+        yield from trace
 
     # Commands.
 
@@ -205,10 +205,11 @@ class Scenario(TextScenario):
         request = ListPartitionReassignmentsRequest(topics=None)
         response = self.cluster.call(request)
         for each in response.topics:
-            for one in each.partitions:
+            for partition in each.partitions:
                 yield (
-                    f"<- {each.name}-{one.partition_index} {_list(one.replicas)}"
-                    f" adding {_list(one.adding_replicas)} removing {_list(one.removing_replicas)}"
+                    f"<- {each.name}-{partition.partition_index} {_list(partition.replicas)}"
+                    f" adding {_list(partition.adding_replicas)}"
+                    f" removing {_list(partition.removing_replicas)}"
                 )
 
     def _on_unregister(self, word: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ def creation(**changes: Any) -> AclCreation:
 def create(cluster: Cluster, *creations: AclCreation) -> list[ErrorCode]:
     result = cluster.machine.acls.create_acls(CreateAclsRequest(creations=creations))
     cluster.apply(result)
-    return [one.error_code for one in answered(result).results]
+    return [acl_result.error_code for acl_result in answered(result).results]
 
 
 def any_filter(**changes: Any) -> DeleteAclsFilter:
@@ -90,9 +90,9 @@ def test_filters_remove_entries_and_say_which() -> None:
     )
     result = cluster.machine.acls.delete_acls(request)
     first, unknown, again = answered(result).filter_results
-    assert {one.resource_name for one in first.matching_acls} == {"orders", "ord"}
+    assert {acl.resource_name for acl in first.matching_acls} == {"orders", "ord"}
     assert unknown.error_code is ErrorCode.invalid_request
-    assert [one.resource_name for one in again.matching_acls] == ["orders"]
+    assert [acl.resource_name for acl in again.matching_acls] == ["orders"]
     cluster.apply(result)
     assert [acl.resource_name for acl in cluster.image.acls] == ["else"]
 

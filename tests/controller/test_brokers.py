@@ -165,7 +165,7 @@ def test_a_broker_loses_many_partitions_in_steps(monkeypatch: pytest.MonkeyPatch
     cluster.expire_session(1)
     assert in_sync_count(cluster, 1) == 3
     assert not cluster.image.brokers[1].fenced
-    partition = next(one for one in orders(cluster) if one.isr == (2,))
+    partition = next(state for state in orders(cluster) if state.isr == (2,))
     refused = alter(cluster, (1, 2), broker_id=2, index=partition.partition_id)
     assert answer(refused).error_code is ErrorCode.ineligible_replica
     cluster.advance(0)

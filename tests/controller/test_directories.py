@@ -57,7 +57,7 @@ def assigned(
         ),
     )
     response = cluster.call(request)
-    return [one.topics[0].partitions[0].error_code for one in response.directories]
+    return [directory.topics[0].partitions[0].error_code for directory in response.directories]
 
 
 def test_a_broker_says_where_its_replicas_are() -> None:

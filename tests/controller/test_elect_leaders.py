@@ -45,15 +45,15 @@ def elect(cluster: Cluster, kind: int, *partitions: tuple[str, int]) -> Result[A
 
 def codes(result: Result[Any]) -> list[tuple[str, int, ErrorCode]]:
     return [
-        (each.topic, one.partition_id, one.error_code)
+        (each.topic, partition.partition_id, partition.error_code)
         for each in answered(result).replica_election_results
-        for one in each.partition_result
+        for partition in each.partition_result
     ]
 
 
 def led_by(cluster: Cluster, broker_id: int) -> list[int]:
     partitions = cluster.image.topics["orders"].partitions.values()
-    return [one.partition_id for one in partitions if one.leader == broker_id]
+    return [partition.partition_id for partition in partitions if partition.leader == broker_id]
 
 
 def test_the_preferred_leader_is_elected_with_exact_records_and_response() -> None:

@@ -34,7 +34,7 @@ def test_a_feature_goes_down_and_up_again(kind: int) -> None:
     result = update(cluster, (NAME, 0, kind))
     assert result.records == (FeatureLevelRecord(name=NAME, feature_level=i16(0)),)
     assert answered(result).error_code is ErrorCode.none
-    assert [one.feature for one in answered(result).results] == [NAME]
+    assert [feature_result.feature for feature_result in answered(result).results] == [NAME]
     cluster.apply(result)
     assert NAME not in finalized_levels(cluster.image)
     result = update(cluster, (NAME, 2, UPGRADE))

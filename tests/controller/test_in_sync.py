@@ -39,7 +39,7 @@ def alteration(
 ) -> AlterPartitionRequest:
     """Of the present epochs, unless they are given; brokers in `isr` may have an epoch."""
     partition = cluster.image.partition("orders", index) or cluster.partition("orders", 0)
-    states = (one if isinstance(one, tuple) else (one, -1) for one in isr)
+    states = (member if isinstance(member, tuple) else (member, -1) for member in isr)
     present = PartitionData(
         partition_index=i32(index),
         leader_epoch=partition.leader_epoch,
@@ -106,7 +106,7 @@ def test_a_partition_named_twice_is_altered_once(cluster: Cluster) -> None:
     )
     result = cluster.result_of(twice)
     assert len(result.records) == 1
-    codes = [one.partitions[0].error_code for one in answered(result).topics]
+    codes = [topic_data.partitions[0].error_code for topic_data in answered(result).topics]
     assert codes == [ErrorCode.none, ErrorCode.invalid_request]
 
 

@@ -34,7 +34,7 @@ def look(cluster: Cluster) -> tuple[tuple[Any, ...], int]:
 
 
 def replicas(cluster: Cluster, name: str = INTERNAL) -> list[tuple[int, ...]]:
-    return [one.replicas for one in cluster.image.topics[name].partitions.values()]
+    return [partition.replicas for partition in cluster.image.topics[name].partitions.values()]
 
 
 def complete(cluster: Cluster, *indexes: int) -> None:
@@ -73,30 +73,30 @@ def test_internal_topics_get_the_replicas_that_they_lack() -> None:
 def test_their_leaders_are_spread_with_them() -> None:
     cluster = grown(6)
     look(cluster)
-    assert sorted(one[0] for one in replicas(cluster)) == [1, 1, 2, 2, 3, 3]
-    assert {tuple(sorted(one)) for one in replicas(cluster)} == {(1, 2, 3)}
+    assert sorted(broker_ids[0] for broker_ids in replicas(cluster)) == [1, 1, 2, 2, 3, 3]
+    assert {tuple(sorted(broker_ids)) for broker_ids in replicas(cluster)} == {(1, 2, 3)}
 
 
 def test_replicas_are_even_over_more_brokers_than_each_partition_needs() -> None:
     cluster = grown(4, brokers=5)
     look(cluster)
-    placed = [replica for one in replicas(cluster) for replica in one]
+    placed = [replica for broker_ids in replicas(cluster) for replica in broker_ids]
     assert [placed.count(broker_id) for broker_id in range(1, 6)] == [4, 2, 2, 2, 2]
 
 
 def test_replicas_go_to_other_racks() -> None:
     cluster = grown(2, brokers=5, racks=("a", "a", "a", "b", "c"))
     look(cluster)
-    assert [sorted(one) for one in replicas(cluster)] == [[1, 4, 5], [1, 4, 5]]
+    assert [sorted(broker_ids) for broker_ids in replicas(cluster)] == [[1, 4, 5], [1, 4, 5]]
 
 
 def test_only_a_few_partitions_change_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(internal_topics, "PARTITIONS_AT_ONCE", 2)
     cluster = grown(3)
-    assert [one.partition_id for one in look(cluster)[0]] == [0, 1]
+    assert [record.partition_id for record in look(cluster)[0]] == [0, 1]
     assert look(cluster) == ((), BUSY_INTERVAL_MS)
     complete(cluster, 1)
-    assert [one.partition_id for one in look(cluster)[0]] == [2]
+    assert [record.partition_id for record in look(cluster)[0]] == [2]
     complete(cluster, 0, 2)
     assert look(cluster) == ((), IDLE_INTERVAL_MS)
 

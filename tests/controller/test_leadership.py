@@ -76,10 +76,10 @@ def test_unclean_elections_are_held_where_they_are_allowed(
 
 def test_active_is_neither_fenced_nor_shutting_down() -> None:
     kit = Kit()
-    assert [kit.rules.is_active(one) for one in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [kit.rules.is_active(id_) for id_ in (1, 2, 3, 4)] == [True, True, True, False]
     kit.cluster.expire_session(1)
     kit.cluster.heartbeat(2, want_shut_down=True)
-    assert [kit.rules.is_active(one) for one in (1, 2, 3)] == [False, False, True]
+    assert [kit.rules.is_active(id_) for id_ in (1, 2, 3)] == [False, False, True]
 
 
 def test_configs_that_are_written_change_partitions_in_the_same_batch() -> None:

@@ -105,9 +105,9 @@ class AnyHistory(RuleBasedStateMachine):
     @invariant()
     def log_and_snapshot_give_the_same_image(self) -> None:
         codec = MetadataRecordCodec()
-        from_log = image_of(codec.decode(*codec.encode(one)) for one in self.cluster.records)
+        from_log = image_of(codec.decode(*codec.encode(record)) for record in self.cluster.records)
         from_snapshot = image_of(
-            codec.decode(*codec.encode(one)) for one in self.cluster.machine.snapshot()
+            codec.decode(*codec.encode(record)) for record in self.cluster.machine.snapshot()
         )
         assert from_log == self.cluster.image
         assert from_snapshot == self.cluster.image
@@ -151,12 +151,15 @@ class AnyHistory(RuleBasedStateMachine):
             assert index.leads_any(broker_id) == any(
                 partition.leader == broker_id for partition in partitions
             )
-        same(index.leaderless(), lambda one: one.leader == -1)
-        same(index.not_preferred(), lambda one: one.leader != one.replicas[0])
-        same(index.reassigned(), lambda one: one.adding_replicas or one.removing_replicas)
+        same(index.leaderless(), lambda partition: partition.leader == -1)
+        same(index.not_preferred(), lambda partition: partition.leader != partition.replicas[0])
+        same(
+            index.reassigned(),
+            lambda partition: partition.adding_replicas or partition.removing_replicas,
+        )
         same(
             index.with_eligible_leaders_or_leaderless(),
-            lambda one: one.eligible_leader_replicas or one.leader == -1,
+            lambda partition: partition.eligible_leader_replicas or partition.leader == -1,
         )
 
     @invariant()

@@ -71,9 +71,9 @@ class Replicated(RuleBasedStateMachine):
             partition_epoch=partition.partition_epoch,
             new_isr_with_epochs=tuple(
                 alter_partition.BrokerState(
-                    broker_id=BrokerId(one), broker_epoch=brokers[one].broker_epoch
+                    broker_id=BrokerId(member_id), broker_epoch=brokers[member_id].broker_epoch
                 )
-                for one in isr
+                for member_id in isr
             ),
         )
         request = alter_partition.AlterPartitionRequest(
@@ -120,7 +120,7 @@ class Replicated(RuleBasedStateMachine):
     def lag(self, broker_id: int) -> None:
         partition = self.partition
         if broker_id in partition.isr and broker_id != partition.leader:
-            self.alter(tuple(one for one in partition.isr if one != broker_id))
+            self.alter(tuple(member_id for member_id in partition.isr if member_id != broker_id))
 
     @rule(broker_id=broker_ids)
     def die(self, broker_id: int) -> None:

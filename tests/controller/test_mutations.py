@@ -45,7 +45,7 @@ def creation(*topics: tuple[str, int]) -> CreateTopicsRequest:
 
 def outcome(response: Any) -> tuple[list[ErrorCode], int]:
     results = getattr(response, "topics", None) or getattr(response, "responses", None)
-    codes = [one.error_code for one in results or response.results]
+    codes = [result.error_code for result in results or response.results]
     return codes, in_milliseconds(response.throttle_time)
 
 

@@ -23,7 +23,7 @@ def cordon(cluster: Cluster, broker_id: int, value: str | None) -> None:
 
 
 def cordoned(cluster: Cluster) -> set[int]:
-    return {one.broker_id for one in candidates(cluster.image) if one.cordoned}
+    return {candidate.broker_id for candidate in candidates(cluster.image) if candidate.cordoned}
 
 
 @pytest.mark.parametrize(

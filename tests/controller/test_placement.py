@@ -115,7 +115,7 @@ def test_a_manual_assignment_may_have_a_fenced_follower() -> None:
 
 
 def cordoned(known: list[Candidate], *ids: int) -> list[Candidate]:
-    return [one._replace(cordoned=one.broker_id in ids) for one in known]
+    return [candidate._replace(cordoned=candidate.broker_id in ids) for candidate in known]
 
 
 def test_a_cordoned_broker_gets_nothing_new() -> None:

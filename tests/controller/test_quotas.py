@@ -33,7 +33,7 @@ def alter(cluster: Cluster, *entries: EntryData, validate_only: bool = False) ->
     request = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
     result = cluster.machine.quotas.alter_client_quotas(request)
     cluster.apply(result)
-    return [one.error_code for one in answered(result).entries]
+    return [entry_data.error_code for entry_data in answered(result).entries]
 
 
 def test_a_quota_is_set_changed_and_removed() -> None:
@@ -83,7 +83,7 @@ def test_the_order_of_the_types_makes_no_difference() -> None:
         entry(ANN, request_percentage=float("inf")),
         entry(ANN, no_such_quota=10),
     ],
-    ids=lambda one: f"{one.entity}{[(op.key, op.value) for op in one.ops]}"[:60],
+    ids=lambda changed: f"{changed.entity}{[(op.key, op.value) for op in changed.ops]}"[:60],
 )
 def test_nonsense_is_refused_and_the_rest_is_done(wrong: EntryData) -> None:
     cluster = Cluster()

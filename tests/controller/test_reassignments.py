@@ -79,8 +79,8 @@ def listed(
 def refusal(result: Result[Any]) -> ErrorCode:
     assert result.records == ()
     (each,) = answered(result).responses
-    (one,) = each.partitions
-    code: ErrorCode = one.error_code
+    (partition,) = each.partitions
+    code: ErrorCode = partition.error_code
     return code
 
 
@@ -150,7 +150,7 @@ def test_the_same_replicas_are_no_change(cluster: Cluster) -> None:
 def test_a_partition_named_twice_is_reassigned_once(cluster: Cluster) -> None:
     result = alter(cluster, [(0, (3, 2)), (0, (4, 2))])
     assert len(result.records) == 1
-    codes = [one.error_code for one in answered(result).responses[0].partitions]
+    codes = [partition.error_code for partition in answered(result).responses[0].partitions]
     assert codes == [ErrorCode.none, ErrorCode.invalid_request]
 
 

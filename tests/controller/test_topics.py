@@ -298,7 +298,7 @@ def test_a_topic_that_is_named_twice_is_not_deleted(
     cluster.call(creation(topic("a"), topic("b")))
     result = cluster.result_of(deletion(*states, {"name": "b", "topic_id": None}))
     *refused, deleted = answered(result).responses
-    assert {one.error_code for one in refused} == {ErrorCode.invalid_request}
+    assert {response.error_code for response in refused} == {ErrorCode.invalid_request}
     assert deleted.error_code is ErrorCode.none
     cluster.apply(result)
     assert list(cluster.image.topic_names()) == ["a"]

@@ -47,7 +47,9 @@ def alter(
     )
     result = cluster.machine.users.alter_user_scram_credentials(request)
     cluster.apply(result)
-    return [(one.user, one.error_code) for one in answered(result).results], result.records
+    return [
+        (user_result.user, user_result.error_code) for user_result in answered(result).results
+    ], result.records
 
 
 def test_a_password_is_set_changed_and_removed() -> None:

@@ -64,7 +64,7 @@ class Broker:
     def __init__(self, node_id: int, root: Path, directory: Path, brokers: "list[Broker]") -> None:
         self.node_id = node_id
         self._reserved = ReservedPort(), ReservedPort()
-        self.port, self.metrics_port = (one.number for one in self._reserved)
+        self.port, self.metrics_port = (reserved.number for reserved in self._reserved)
         self._root = root
         self._data = directory / f"data-{node_id}"
         self._data.mkdir()
@@ -85,22 +85,22 @@ class Broker:
             "OTTLA_METRICS_PORT": str(self.metrics_port),
             "OTTLA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "" if self.node_id == 1 else others[0],
         }
-        told, tell = os.pipe()
+        info_end, write_end = os.pipe()
         options = ["--ro-bind", str(self._root), "/", "--dev", "/dev", "--proc", "/proc"]
         options += ["--tmpfs", "/tmp", "--bind", str(self._data), "/var/lib/ottla"]
         options += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         options += ["--uid", USER, "--gid", USER, "--as-pid-1", "--die-with-parent", "--clearenv"]
-        options += ["--chdir", "/var/lib/ottla", "--info-fd", str(tell)]
+        options += ["--chdir", "/var/lib/ottla", "--info-fd", str(write_end)]
         for name, value in environment.items():
             options += ["--setenv", name, value]
         self._sandbox = subprocess.Popen(
             ["bwrap", *options, "/opt/ottla/bin/ottla", "serve"],
             stdout=self._log,
             stderr=self._log,
-            pass_fds=(tell,),
+            pass_fds=(write_end,),
         )
-        os.close(tell)
-        with os.fdopen(told) as information:
+        os.close(write_end)
+        with os.fdopen(info_end) as information:
             self._pid = json.load(information)["child-pid"]
 
     def stop(self) -> float:

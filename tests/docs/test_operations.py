@@ -59,4 +59,6 @@ def without_notices(printed: str) -> str:
 
 
 def logs(directory: Path) -> str:
-    return "".join(f"--- {one.name}\n{one.read_text()[-3000:]}" for one in directory.glob("*.log"))
+    return "".join(
+        f"--- {path.name}\n{path.read_text()[-3000:]}" for path in directory.glob("*.log")
+    )

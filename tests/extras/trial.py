@@ -274,29 +274,29 @@ def main(extras: list[str]) -> None:
         (wheel,) = directory.glob("*.whl")
         for extra in extras or TRIALS:
             began = time.monotonic()
-            place = directory / (extra or "none")
-            install(place, f"{wheel}[{extra}]" if extra else str(wheel))
-            with broker(place) as bootstrap:
-                installed = Installed(place, bootstrap)
+            root = directory / (extra or "none")
+            install(root, f"{wheel}[{extra}]" if extra else str(wheel))
+            with broker(root) as bootstrap:
+                installed = Installed(root, bootstrap)
                 orders = '{"item": "lamp"}\n{"item": "desk"}\n'
                 installed.run("ottla", "produce", "orders", text=orders)
                 TRIALS[extra](installed)
             print(f"ottla[{extra}]: right, after {time.monotonic() - began:.0f} s", flush=True)
 
 
-def install(place: Path, requirement: str) -> None:
-    venv.create(place / "venv", with_pip=True)
-    pip = [str(place / "venv" / "bin" / "pip"), "install", "--quiet", "--constraint"]
+def install(root: Path, requirement: str) -> None:
+    venv.create(root / "venv", with_pip=True)
+    pip = [str(root / "venv" / "bin" / "pip"), "install", "--quiet", "--constraint"]
     subprocess.run([*pip, str(REPOSITORY / "constraints.txt"), requirement], check=True)
 
 
 @contextmanager
-def broker(place: Path) -> Iterator[str]:
+def broker(root: Path) -> Iterator[str]:
     port = ReservedPort()
     bootstrap = f"127.0.0.1:{port}"
-    program = str(place / "venv" / "bin" / "ottla")
-    listen = ["--host", "127.0.0.1", "--port", str(port), "--data", str(place / "data")]
-    with (place / "broker.log").open("wb") as log:
+    program = str(root / "venv" / "bin" / "ottla")
+    listen = ["--host", "127.0.0.1", "--port", str(port), "--data", str(root / "data")]
+    with (root / "broker.log").open("wb") as log:
         process = subprocess.Popen(
             [program, "serve", *listen], env=environment(bootstrap), stdout=log, stderr=log
         )

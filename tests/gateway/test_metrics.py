@@ -80,9 +80,9 @@ def test_open_streams_are_counted(own: httpx.Client, topic: str) -> None:
 
 def test_every_metric_is_documented(own: httpx.Client) -> None:
     text = own.get("/metrics").text
-    told = set(re.findall(r"^# TYPE (ottla_gateway_\w+)", text, re.MULTILINE))
-    written = set(re.findall(r"`(ottla_gateway_\w+)`", DOCUMENT.read_text()))
-    assert told == written
+    served = set(re.findall(r"^# TYPE (ottla_gateway_\w+)", text, re.MULTILINE))
+    documented = set(re.findall(r"`(ottla_gateway_\w+)`", DOCUMENT.read_text()))
+    assert served == documented
 
 
 def test_operators_can_have_a_port_of_their_own(bootstrap: str, tmp_path: Path) -> None:

@@ -9,21 +9,21 @@ from ottla.gateway.one_write import Gathering
 
 class Transport:
     def __init__(self) -> None:
-        self.said: list[Any] = []
+        self.writes: list[Any] = []
 
     def write(self, data: bytes) -> None:
-        self.said.append(data)
+        self.writes.append(data)
 
     def close(self) -> None:
-        self.said.append("closed")
+        self.writes.append("closed")
 
 
-def said(write: Callable[[Gathering], None]) -> list[Any]:
+def writes_of(write: Callable[[Gathering], None]) -> list[Any]:
     async def run() -> list[Any]:
         transport = Transport()
         write(Gathering(transport, asyncio.get_running_loop()))  # type: ignore[arg-type]
         await asyncio.sleep(0)
-        return transport.said
+        return transport.writes
 
     return asyncio.run(run())
 
@@ -34,7 +34,7 @@ def test_head_and_body_leave_together() -> None:
         gathering.write(b"")
         gathering.write(b"body")
 
-    assert said(write) == [b"headbody"]
+    assert writes_of(write) == [b"headbody"]
 
 
 def test_everything_is_written_before_the_end() -> None:
@@ -42,7 +42,7 @@ def test_everything_is_written_before_the_end() -> None:
         gathering.write(b"answer")
         gathering.close()
 
-    assert said(write) == [b"answer", "closed"]
+    assert writes_of(write) == [b"answer", "closed"]
 
 
 def test_much_is_not_held_back() -> None:
@@ -53,4 +53,4 @@ def test_much_is_not_held_back() -> None:
             gathering.write(chunk)
         gathering.write(b"rest")
 
-    assert said(write) == [2 * chunk, 2 * chunk, b"rest"]
+    assert writes_of(write) == [2 * chunk, 2 * chunk, b"rest"]

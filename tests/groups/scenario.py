@@ -55,12 +55,12 @@ class Scenario(TextScenario):
         words = command.split()
         before = len(self.coordinator.log)
         try:
-            told = list(getattr(self, f"_on_{words[0]}")(*words[1:]))
+            trace = list(getattr(self, f"_on_{words[0]}")(*words[1:]))
         except ApiError as error:
-            told = [f"{words[1] if len(words) > 1 else '-'} <- {error.code.name}"]
+            trace = [f"{words[1] if len(words) > 1 else '-'} <- {error.code.name}"]
         for record in self.coordinator.log[before:]:
             yield f"+ {_show(record)}"
-        yield from told
+        yield from trace
         yield from self._answered()
 
     def _answered(self) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _show(record: object) -> str:
 
 
 def _absent(value: AbsenceValue) -> str:
-    return ",".join(f"{one.member_id}={one.left_ms / 1000:g}s" for one in value.members)
+    return ",".join(f"{member.member_id}={member.left_ms / 1000:g}s" for member in value.members)
 
 
 def _subscribed(value: consumer.ConsumerGroupMemberMetadataValue) -> str:

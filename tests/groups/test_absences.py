@@ -85,7 +85,7 @@ def test_nothing_is_written_of_members_that_come_back(
 ) -> None:
     coordinator, _ = begin()
     coordinator.reload()
-    left = {one.rsplit("/", 1)[-1] for one in coordinator.timers.names() if "session" in one}
+    left = {timer.rsplit("/", 1)[-1] for timer in coordinator.timers.names() if "session" in timer}
     absences = coordinator.machine._state.absences
     for member_id in left:
         absences.end("g", member_id)

@@ -26,7 +26,7 @@ from tests.groups.kit import Coordinator
 from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 SETTLING_ROUNDS = 8  # More than partitions need to change hands twice.
 RARELY = st.integers(0, 4).map(lambda number: number == 4)
 
@@ -38,11 +38,11 @@ class Client:
     instance: str | None = None
     alive: bool = True
     epoch: int = 0
-    owned: set[Place] = field(default_factory=set)
-    revoking: set[Place] = field(default_factory=set)  # Owned, but no longer assigned.
+    owned: set[TopicPartition] = field(default_factory=set)
+    revoking: set[TopicPartition] = field(default_factory=set)  # Owned, but no longer assigned.
     says_everything: bool = True
 
-    def on_assignment(self, assigned: set[Place]) -> None:
+    def on_assignment(self, assigned: set[TopicPartition]) -> None:
         self.revoking = self.owned - assigned
         self.owned |= assigned
 
@@ -66,7 +66,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         self.coordinator = Coordinator(**self.config)
         self.all: list[Client] = []
         self.group_epoch = 0
-        self.committed: dict[Place, int] = {}
+        self.committed: dict[TopicPartition, int] = {}
         self.commit_count = 0
 
     @rule(
@@ -215,7 +215,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
-        owners: dict[Place, str] = {}
+        owners: dict[TopicPartition, str] = {}
         for client in getattr(self, "all", []):
             for topic_partition in client.owned:
                 assert topic_partition not in owners, (

@@ -24,7 +24,7 @@ from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
 from ottla.groups.consumer_protocol import parse_assignment, parse_subscription, write_assignment
 from ottla.protocol.errors import ApiError, ErrorCode
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 PARTITIONS = [("t", partition) for partition in range(4)]
 RARELY = st.integers(0, 4).map(lambda number: number == 4)
 
@@ -35,8 +35,8 @@ class Client:
     alive: bool = True
     member_id: str = ""
     epoch: int = 0  # Or the generation of a classic member.
-    owned: set[Place] = field(default_factory=set)
-    revoking: set[Place] = field(default_factory=set)
+    owned: set[TopicPartition] = field(default_factory=set)
+    revoking: set[TopicPartition] = field(default_factory=set)
     joining: Reply | None = None
     syncing: Reply | None = None
 
@@ -211,7 +211,7 @@ class MigrationModel(RuleBasedStateMachine):
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
-        owners: dict[Place, str] = {}
+        owners: dict[TopicPartition, str] = {}
         for client in getattr(self, "all", []):
             for topic_partition in client.owned:
                 assert topic_partition not in owners, (
@@ -231,7 +231,7 @@ def assert_known(error: ErrorCode) -> None:
     }
 
 
-def _subscription(owned: set[Place]) -> bytes:
+def _subscription(owned: set[TopicPartition]) -> bytes:
     indexes = tuple(partition for _, partition in owned)
     claim = write_assignment(1, {"t": indexes})[2:-4] if owned else bytes(4)
     return b"\x00\x01" + subscription("t")[2:] + claim

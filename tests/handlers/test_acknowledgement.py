@@ -66,7 +66,7 @@ def answer(client: Client) -> dict[int, ErrorCode]:
     assert frame is not None
     assert client.received == b""
     (result,) = read_response(PRODUCE, VERSION, frame)[1].responses
-    return {one.index: one.error_code for one in result.partition_responses}
+    return {partition.index: partition.error_code for partition in result.partition_responses}
 
 
 def is_unanswered(node: SingleNode, client: Client) -> bool:

@@ -127,7 +127,7 @@ def test_the_coordinator_is_asked_once_in_a_transaction(node, elsewhere, version
 
 
 @pytest.mark.parametrize(
-    ("version", "refusal", "told"),
+    ("version", "refusal", "expected"),
     [
         (OLDER, ErrorCode.transaction_abortable, ErrorCode.invalid_txn_state),
         (ABORTABLE, ErrorCode.transaction_abortable, ErrorCode.transaction_abortable),
@@ -137,20 +137,20 @@ def test_the_coordinator_is_asked_once_in_a_transaction(node, elsewhere, version
         (NEWER, ErrorCode.concurrent_transactions, ErrorCode.concurrent_transactions),
     ],
 )
-def test_what_it_refuses_is_not_appended(node, elsewhere, version, refusal, told):
+def test_what_it_refuses_is_not_appended(node, elsewhere, version, refusal, expected):
     elsewhere.refusal = refusal
-    assert produce(node, version) is told
+    assert produce(node, version) is expected
     assert end_offset(node) == 0
     assert not node.partition(*ORDERS).transaction_guards
 
 
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "expected"),
     [(OLDER, ErrorCode.invalid_txn_state), (ABORTABLE, ErrorCode.transaction_abortable)],
 )
-def test_a_marker_that_comes_before_the_write_keeps_it_out(node, elsewhere, version, told):
+def test_a_marker_that_comes_before_the_write_keeps_it_out(node, elsewhere, version, expected):
     elsewhere.meanwhile = marker_of(node, epoch=3)
-    assert produce(node, version) is told
+    assert produce(node, version) is expected
     assert end_offset(node) == 1  # The marker.
     assert node.partition(*ORDERS).log.producers.first_undecided_offset is None
 

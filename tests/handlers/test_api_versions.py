@@ -54,7 +54,7 @@ def test_the_versions_are_those_of_the_table(start_node):
 def test_a_feature_that_was_written_has_that_level(node):
     node.image.replay(FeatureLevelRecord(name="transaction.version", feature_level=0))
     response = node.call(handle_api_versions, asking())
-    assert "transaction.version" not in {one.name for one in response.finalized_features}
+    assert "transaction.version" not in {feature.name for feature in response.finalized_features}
 
 
 def test_the_session_learns_the_software_of_the_client(node):

@@ -95,7 +95,9 @@ def test_a_replication_quota_of_the_broker_is_listed_while_it_is_set(orders):
         request = increments((name, operation, value), resource=(BROKER_RESOURCE, "1"))
         orders.call(handle_incremental_alter_configs, request)
         shown = {
-            one.value for key, one in described(orders, BROKER_RESOURCE, "1").items() if key == name
+            config.value
+            for key, config in described(orders, BROKER_RESOURCE, "1").items()
+            if key == name
         }
         assert shown == ({value} if value else set())
 
@@ -114,7 +116,7 @@ def test_dynamic_values_of_one_broker_and_of_all(orders):
     own = described(orders, BROKER_RESOURCE, "1")["num.partitions"]
     assert (own.value, own.config_source) == ("4", 2)
     shared = described(orders, BROKER_RESOURCE, "")
-    assert {name: (one.value, one.config_source) for name, one in shared.items()} == {
+    assert {name: (config.value, config.config_source) for name, config in shared.items()} == {
         "num.partitions": ("3", 3)
     }
 

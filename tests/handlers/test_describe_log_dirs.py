@@ -34,7 +34,10 @@ def logs(node):
 
 def described(node, request):
     (result,) = node.call(handle_describe_log_dirs, request).results
-    return {one.name: [part.partition_index for part in one.partitions] for one in result.topics}
+    return {
+        topic_result.name: [part.partition_index for part in topic_result.partitions]
+        for topic_result in result.topics
+    }
 
 
 def test_null_is_everything(logs):
@@ -63,14 +66,15 @@ def test_damage_is_told_by_partition(logs):
     logs.broker.logs._corrupt.add(corrupt)
     found = logs.call(handle_describe_log_dirs, ALL).damage
     assert [
-        (one.topic, one.partition_index, one.first_offset, one.last_offset) for one in found
+        (damage.topic, damage.partition_index, damage.first_offset, damage.last_offset)
+        for damage in found
     ] == [
         ("a", 1, 0, 0),
         ("b", 0, WHOLE_LOG, WHOLE_LOG),
     ]
-    assert [one.topic for one in logs.call(handle_describe_log_dirs, asking(b=(0,))).damage] == [
-        "b"
-    ]
+    assert [
+        damage.topic for damage in logs.call(handle_describe_log_dirs, asking(b=(0,))).damage
+    ] == ["b"]
 
 
 def test_an_offline_directory_says_so(logs):

@@ -26,7 +26,7 @@ def test_every_replica_describes_producers() -> None:
                 timeout_ms=60_000,
                 purpose="describe",
             )
-            codes = [one.error_code for one in response.topics[0].partitions]
+            codes = [partition.error_code for partition in response.topics[0].partitions]
             assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
 
     run(test)

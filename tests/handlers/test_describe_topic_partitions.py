@@ -36,8 +36,8 @@ def page(node, request):
     cursor = response.next_cursor
     return (
         {
-            one.name: [partition.partition_index for partition in one.partitions]
-            for one in response.topics
+            described.name: [partition.partition_index for partition in described.partitions]
+            for described in response.topics
         },
         cursor and (cursor.topic_name, cursor.partition_index),
     )
@@ -49,7 +49,7 @@ def test_all_topics_in_the_order_of_their_names(topics):
 
 def test_named_topics_and_unknown_ones(topics):
     response = topics.call(handle_describe_topic_partitions, asking("x", "c", "bad name"))
-    assert [(one.name, one.error_code) for one in response.topics] == [
+    assert [(described.name, described.error_code) for described in response.topics] == [
         ("bad name", ErrorCode.invalid_topic_exception),
         ("c", ErrorCode.none),
         ("x", ErrorCode.unknown_topic_or_partition),

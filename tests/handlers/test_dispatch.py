@@ -43,10 +43,10 @@ def test_the_table_claims_what_the_codec_can_read() -> None:
 
 
 def test_every_version_of_a_client_is_answered(node: SingleNode) -> None:
-    told = set(API_TABLE) - UNTOLD - TELEMETRY_KEYS  # It serves no metrics.
+    advertised = set(API_TABLE) - UNTOLD - TELEMETRY_KEYS  # It serves no metrics.
     for version in range(5):
         response = node.ask(API_VERSIONS, version, SOFTWARE)
-        assert {one.api_key for one in response.api_keys} == told
+        assert {api.api_key for api in response.api_keys} == advertised
     for version in range(14):
         response = node.ask(METADATA, version, asking("orders"))
         assert response.topics[0].error_code is ErrorCode.none
@@ -78,7 +78,7 @@ def test_an_unknown_version_of_api_versions_gets_a_body_of_version_zero(node: Si
     correlation_id, response = received(node, API_VERSIONS, 0)
     assert correlation_id == 7
     assert response.error_code is ErrorCode.unsupported_version
-    assert [(one.api_key, one.max_version) for one in response.api_keys] == [(API_VERSIONS, 5)]
+    assert [(api.api_key, api.max_version) for api in response.api_keys] == [(API_VERSIONS, 5)]
     assert node.ask(API_VERSIONS, 4, SOFTWARE).error_code is ErrorCode.none
 
 

@@ -113,9 +113,9 @@ def sync(node, member_id, generation):
 
 def become_member(node):
     """The member id and the generation of the one member."""
-    told = join(node)
-    assert told.error_code is ErrorCode.member_id_required
-    joined = join(node, told.member_id)
+    refused = join(node)
+    assert refused.error_code is ErrorCode.member_id_required
+    joined = join(node, refused.member_id)
     assert joined.error_code is ErrorCode.none
     assert sync(node, joined.member_id, joined.generation_id).assignment == b"all of it"
     return joined.member_id, joined.generation_id
@@ -149,9 +149,9 @@ def committed(node, *groups):
     response = node.call(handle_offset_fetch, request)
     return {
         group.group_id: {
-            (one.name, partition.partition_index): partition.committed_offset
-            for one in group.topics
-            for partition in one.partitions
+            (topic_result.name, partition.partition_index): partition.committed_offset
+            for topic_result in group.topics
+            for partition in topic_result.partitions
         }
         for group in response.groups
     }

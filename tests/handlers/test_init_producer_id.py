@@ -13,7 +13,7 @@ def asking(transactional_id=None):
 def test_every_producer_gets_an_id_of_its_own(node):
     answers = [node.call(handle_init_producer_id, asking()) for _ in range(3)]
     first = answers[0].producer_id
-    assert [(one.producer_id - first, one.producer_epoch) for one in answers] == [
+    assert [(answer.producer_id - first, answer.producer_epoch) for answer in answers] == [
         (0, 0),
         (1, 0),
         (2, 0),

@@ -11,7 +11,9 @@ from ottla.protocol.errors import ApiError, ErrorCode
 def listed(node, *types, api_version=1):
     request = ListConfigResourcesRequest(resource_types=types)
     response = node.call(handle_list_config_resources, request, api_version=api_version)
-    return [(one.resource_type, one.resource_name) for one in response.config_resources]
+    return [
+        (resource.resource_type, resource.resource_name) for resource in response.config_resources
+    ]
 
 
 def test_topics_brokers_and_their_loggers_are_listed(node):

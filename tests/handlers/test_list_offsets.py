@@ -103,7 +103,7 @@ def test_what_cannot_be_found_is_refused(orders, request_, code):
 
 def test_a_partition_that_is_named_twice_is_refused(orders):
     response = orders.call(handle_list_offsets, asking(LATEST, EARLIEST))
-    assert [one.error_code for one in response.topics[0].partitions] == [
+    assert [partition.error_code for partition in response.topics[0].partitions] == [
         ErrorCode.invalid_request,
         ErrorCode.invalid_request,
     ]

@@ -90,7 +90,7 @@ def test_a_broker_that_does_not_allow_it_creates_nothing(start_node):
 
 def test_bad_names_are_refused_and_the_others_answered(node):
     response = node.call(handle_metadata, asking("bad name", "", "good", "good"))
-    assert [(one.name, one.error_code) for one in response.topics] == [
+    assert [(described.name, described.error_code) for described in response.topics] == [
         ("good", ErrorCode.none),
         ("bad name", ErrorCode.invalid_topic_exception),
         ("", ErrorCode.invalid_topic_exception),
@@ -114,7 +114,9 @@ def test_topics_are_found_by_id(node):
     node.run(create(node, topic("orders")))
     known, unknown = node.image.topic_id("orders"), UUID(int=9)
     response = node.call(handle_metadata, asking(topic_ids=[known, unknown]))
-    assert [(one.name, one.topic_id, one.error_code) for one in response.topics] == [
+    assert [
+        (described.name, described.topic_id, described.error_code) for described in response.topics
+    ] == [
         (None, unknown, ErrorCode.unknown_topic_id),
         ("orders", known, ErrorCode.none),
     ]

@@ -46,17 +46,19 @@ def produce(node, *topics):
         acks=1,
         timeout=milliseconds(60_000),
         topic_data=tuple(
-            TopicProduceData(name="", topic_id=one, partition_data=data)
+            TopicProduceData(name="", topic_id=asked_topic, partition_data=data)
             if version == BY_ID
-            else TopicProduceData(name=one, topic_id=None, partition_data=data)
-            for one in topics
+            else TopicProduceData(name=asked_topic, topic_id=None, partition_data=data)
+            for asked_topic in topics
         ),
     )
     answered = {
-        one.topic_id if version == BY_ID else one.name: one.partition_responses[0].error_code
-        for one in node.ask(PRODUCE, version, request).responses
+        topic_response.topic_id
+        if version == BY_ID
+        else topic_response.name: topic_response.partition_responses[0].error_code
+        for topic_response in node.ask(PRODUCE, version, request).responses
     }
-    return [answered[one] for one in topics]
+    return [answered[asked_topic] for asked_topic in topics]
 
 
 @pytest.mark.parametrize("by_id", [False, True])

@@ -81,9 +81,9 @@ def add(node, producer, **topics):
     response = node.call(handle_add_partitions_to_txn, request, api_version=3)
     (result,) = response.results_by_transaction
     assert all(
-        one.partition_error_code is ErrorCode.none
+        partition_result.partition_error_code is ErrorCode.none
         for found in result.topic_results
-        for one in found.results_by_partition
+        for partition_result in found.results_by_partition
     )
 
 

@@ -287,13 +287,13 @@ class Cluster:
         self._cuts.clear()
 
     def _for_each_cut(self, change: Callable[[Host, Host], None]) -> None:
-        for one, other in self._cuts:
-            hosts = self.world.nodes[one].host, self.world.nodes[other].host
+        for broker_id, other in self._cuts:
+            hosts = self.world.nodes[broker_id].host, self.world.nodes[other].host
             change(*hosts)
             change(*reversed(hosts))
 
-    def _is_cut(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) in self._cuts
+    def _is_cut(self, broker_id: int, other: int) -> bool:
+        return frozenset((broker_id, other)) in self._cuts
 
 
 def quorum_of(node: Node) -> MetadataQuorum:

@@ -126,7 +126,7 @@ async def attack(frames: int, seed: int) -> Report:
     async with locked(failure_delay_ms=0) as served:
         while sent < frames:
             batch = [fuzzer.connection() for _ in range(CONNECTIONS_AT_ONCE)]
-            await asyncio.gather(*(_assault(served, one) for one in batch))
+            await asyncio.gather(*(_assault(served, frames_sent) for frames_sent in batch))
             sent += sum(map(len, batch))
             connections += len(batch)
             for principal, may_act_as_node, body in served.came:

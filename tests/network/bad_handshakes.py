@@ -25,7 +25,7 @@ async def _assault(port: int, at_once: int) -> None:
     opened = await asyncio.gather(
         *(asyncio.open_connection(HOST, port) for _ in range(at_once)), return_exceptions=True
     )
-    connections = [one for one in opened if not isinstance(one, BaseException)]
+    connections = [connection for connection in opened if not isinstance(connection, BaseException)]
     assert connections, opened[0]
     for garbage in (BEGINNING, bytes(1_000)):
         for _, writer in connections:

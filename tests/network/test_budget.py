@@ -35,9 +35,11 @@ def test_those_who_take_all_they_can_leave_an_equal_part(count: int) -> None:
     step = 500
     growing = list(greedy)
     while growing:
-        for one in growing:
-            one.hold(budget, one.held + step)
-        growing = [one for one in growing if one.may_go_on(budget) and one.held < COMMON]
+        for debtor in growing:
+            debtor.hold(budget, debtor.held + step)
+        growing = [
+            debtor for debtor in growing if debtor.may_go_on(budget) and debtor.held < COMMON
+        ]
     assert budget.used <= COMMON
     modest = Debtor()
     modest.hold(budget, int(0.9 * COMMON / (count + 1)))
@@ -91,8 +93,8 @@ def test_who_waits_is_woken_when_as_much_as_it_holds_is_left() -> None:
 def test_overdrafts_are_as_large_as_one_request_and_cost_others_nothing() -> None:
     budget = budget_of()
     stuck = [Debtor() for _ in range(3)]
-    for one in stuck:
-        one.hold(budget, COMMON // 3)
+    for debtor in stuck:
+        debtor.hold(budget, COMMON // 3)
     assert budget.overdraw(stuck[0], 700_000)
     assert not budget.overdraw(stuck[1], 400_000)
     assert budget.overdraw(stuck[2], 300_000)

@@ -43,11 +43,11 @@ def test_frames_split_at_every_byte(run: Run) -> None:
     async def main() -> None:
         async with serving() as server, peer_of(server) as peer:
             session = await session_of(server)
-            for cut in range(1, len(stream)):
-                seen = server.counters.bytes_in + cut
-                await peer.send(stream[:cut])
+            for size in range(1, len(stream)):
+                seen = server.counters.bytes_in + size
+                await peer.send(stream[:size])
                 await until_received(server, bytes_in=seen)
-                await peer.send(stream[cut:])
+                await peer.send(stream[size:])
                 assert await peer.receive(len(stream)) == stream
             assert session.receiver.held_bytes == 0
 

@@ -259,9 +259,9 @@ def test_renegotiation_is_refused(run: Run, tmp_path: Path) -> None:
                 seen += data
             client.stdin.write(b"R\n")
             await client.stdin.drain()
-            said, _ = await client.communicate()
-            assert b"RENEGOTIATING" in said
-            assert b"no renegotiation" in said
+            output, _ = await client.communicate()
+            assert b"RENEGOTIATING" in output
+            assert b"no renegotiation" in output
             connection = await locked.connect()
             assert await locked.exchange(connection, b"hello") == b"hello"
 

@@ -15,7 +15,7 @@ from ottla.network.trim import CLOSED_MIN, INTERVAL_MS, Trimmer, malloc_trim
 
 
 def connections_left() -> int:
-    return sum(type(one).__name__ == "SSLProtocol" for one in gc.get_objects())
+    return sum(type(reachable).__name__ == "SSLProtocol" for reachable in gc.get_objects())
 
 
 async def fail_to_shake_hands(locked: Locked) -> None:

@@ -28,7 +28,7 @@ def loaded(config: TokenConfig) -> TokenKeys:
     return keys
 
 
-@pytest.mark.parametrize("issuer", [ONE, TWO], ids=lambda one: one.algorithm)
+@pytest.mark.parametrize("issuer", [ONE, TWO], ids=lambda issuer: issuer.algorithm)
 def test_a_good_token_says_who_it_is_and_for_how_long(
     config: TokenConfig, issuer: TokenIssuer
 ) -> None:

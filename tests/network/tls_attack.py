@@ -136,13 +136,13 @@ class Assault:
         if fuzzer.chance(0.5):
             return await self._end(reader, writer, fuzzer.spoilt(hello))
         writer.write(hello)
-        said = await self._answer(reader, tunnel)
-        if not tunnel.is_open and not said:
+        reply = await self._answer(reader, tunnel)
+        if not tunnel.is_open and not reply:
             return None
         self.may_be_served = True  # It may come to its end with something behind it.
-        if fuzzer.chance(0.5) and said:
-            return await self._end(reader, writer, fuzzer.spoilt(said))
-        writer.write(said)
+        if fuzzer.chance(0.5) and reply:
+            return await self._end(reader, writer, fuzzer.spoilt(reply))
+        writer.write(reply)
         while not tunnel.is_open:
             writer.write(await self._answer(reader, tunnel))
         self.is_served = True
@@ -155,9 +155,9 @@ class Assault:
             received = await reader.read(CHUNK)
             if not received:
                 raise ConnectionError
-            said = tunnel.answer(received)
-            if said or tunnel.is_open:
-                return said
+            reply = tunnel.answer(received)
+            if reply or tunnel.is_open:
+                return reply
 
     async def _end(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, last: bytes
@@ -181,8 +181,8 @@ async def attack(connections: int, seed: int, directory: Path, at_once: int = AT
         for _ in range(0, connections, at_once):
             batch = [Assault(fuzzer, port) for _ in range(at_once)]
             async with asyncio.timeout(WAIT_S):
-                await asyncio.gather(*(one.run() for one in batch))
-            served += sum(one.is_served for one in batch)
+                await asyncio.gather(*(assault.run() for assault in batch))
+            served += sum(assault.is_served for assault in batch)
         server = locked.server
         await _until(lambda: not server.sessions and not server.queued_bytes)
         assert locked.bodies <= {b"whole"}, locked.bodies

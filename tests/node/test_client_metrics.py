@@ -55,12 +55,14 @@ def test_a_subscription_is_set_described_and_listed() -> None:
                 await client.call(DescribeConfigsRequest(resources=(resource,)))
             ).results
             listed = await client.call(ListConfigResourcesRequest(resource_types=(SUBSCRIPTION,)))
-        assert [(one.name, one.value, one.config_source) for one in described.configs] == [
+        assert [
+            (config.name, config.value, config.config_source) for config in described.configs
+        ] == [
             ("interval.ms", "300000", 5),
             ("match", "", 5),
             ("metrics", "x.,y.", 7),
         ]
-        assert [one.resource_name for one in listed.config_resources] == ["a"]
+        assert [found.resource_name for found in listed.config_resources] == ["a"]
 
     asyncio.run(run())
 
@@ -69,7 +71,7 @@ def test_only_a_node_with_metrics_asks_clients_for_theirs() -> None:
     async def advertised(**settings: str) -> set[int]:
         async with started(**settings) as (client, _):
             request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-            return {one.api_key for one in (await client.call(request)).api_keys}
+            return {api.api_key for api in (await client.call(request)).api_keys}
 
     assert {71, 72} <= asyncio.run(advertised())
     assert not {71, 72} & asyncio.run(advertised(**{"metrics.port": "-1"}))

@@ -11,10 +11,10 @@ from ottla.node.deleted_topics import DeletedTopics
 
 def test_topics_that_are_deleted_together_are_told_together() -> None:
     async def run() -> None:
-        told: list[Collection[str]] = []
+        reports: list[Collection[str]] = []
         image = MetadataImage()
         image.replay(TopicRecord(name=TopicName("old"), topic_id=UUID(int=1)))
-        deleted = DeletedTopics(asyncio.get_running_loop(), told.append)
+        deleted = DeletedTopics(asyncio.get_running_loop(), reports.append)
         deleted.load(image)
         for record in (
             TopicRecord(name=TopicName("new"), topic_id=UUID(int=2)),
@@ -23,10 +23,10 @@ def test_topics_that_are_deleted_together_are_told_together() -> None:
             RemoveTopicRecord(topic_id=UUID(int=2)),
         ):
             deleted.on_record(record, image)
-        assert told == []
+        assert reports == []
         await asyncio.sleep(0)
-        assert told == [{"old", "new"}]
+        assert reports == [{"old", "new"}]
         await asyncio.sleep(0)
-        assert len(told) == 1
+        assert len(reports) == 1
 
     asyncio.run(run())

@@ -40,7 +40,7 @@ class Kit:
         self.logs.start(ME)
         self.image = MetadataImage()
         self.image.replay(TopicRecord(name=TopicName("orders"), topic_id=TOPIC))
-        self.told: list[tuple[UUID | None, int]] = []
+        self.reported: list[tuple[UUID | None, int]] = []
         self.refusals = refusals
         self.failures: list[BaseException] = []
         self.supervisor = Supervisor(asyncio.get_running_loop(), self.failures.append)
@@ -60,11 +60,11 @@ class Kit:
             raise ApiError(ErrorCode.not_controller)
         assert (request.broker_id, request.broker_epoch) == (ME, 5)
         for directory in request.directories:
-            for one in directory.topics[0].partitions:
-                self.told.append((directory.id_, int(one.partition_index)))
+            for partition in directory.topics[0].partitions:
+                self.reported.append((directory.id_, int(partition.partition_index)))
                 self.record(
                     PartitionChangeRecord(
-                        partition_id=one.partition_index,
+                        partition_id=partition.partition_index,
                         topic_id=TOPIC,
                         directories=(directory.id_, UNASSIGNED),
                     )
@@ -107,11 +107,11 @@ def test_each_replica_is_told_once_and_those_of_others_never() -> None:
         kit.create(0)
         kit.create(1)
         kit.create(2, replicas=(2, 3))
-        await until(lambda: len(kit.told) == 2)
-        assert sorted(kit.told) == sorted((kit.directory(index), index) for index in (0, 1))
+        await until(lambda: len(kit.reported) == 2)
+        assert sorted(kit.reported) == sorted((kit.directory(index), index) for index in (0, 1))
         kit.reports.load(kit.image)
         await asyncio.sleep(0)
-        assert len(kit.told) == 2
+        assert len(kit.reported) == 2
 
     run(test, "/a", "/b")
 
@@ -119,8 +119,8 @@ def test_each_replica_is_told_once_and_those_of_others_never() -> None:
 def test_what_was_refused_is_told_again() -> None:
     async def test(kit: Kit) -> None:
         kit.create(0)
-        await until(lambda: kit.told)
-        assert kit.told == [(kit.directory(0), 0)]
+        await until(lambda: kit.reported)
+        assert kit.reported == [(kit.directory(0), 0)]
 
     run(test, "/a", "/b", refusals=1)
 
@@ -131,8 +131,8 @@ def test_a_directory_that_failed_is_told_as_well() -> None:
             OSError(5, "x")
         )
         kit.record(partition_of(0, (1, 2)))
-        await until(lambda: kit.told)
-        assert kit.told == [(kit.directory(0), 0)]
+        await until(lambda: kit.reported)
+        assert kit.reported == [(kit.directory(0), 0)]
 
     run(test, "/a", "/b")
 
@@ -141,13 +141,13 @@ def test_one_directory_is_told_only_in_place_of_another() -> None:
     async def test(kit: Kit) -> None:
         kit.create(0)
         await asyncio.sleep(0)
-        assert kit.told == []
+        assert kit.reported == []
         kit.record(
             PartitionChangeRecord(
                 partition_id=i32(0), topic_id=TOPIC, directories=(UUID(int=99), UNASSIGNED)
             )
         )
-        await until(lambda: kit.told)
-        assert kit.told == [(kit.directory(0), 0)]
+        await until(lambda: kit.reported)
+        assert kit.reported == [(kit.directory(0), 0)]
 
     run(test, "/a")

@@ -49,6 +49,6 @@ def test_lines_that_were_left_out_do_not_change_the_event(caplog: pytest.LogCapt
     for at in (0.0, 1.0, 2000.0):
         now_ms[0] = at
         quiet.warn_rarely("a", "refused a connection from %s", "b")
-    lines = [json.loads(JsonLines().format(one)) for one in caplog.records]
+    lines = [json.loads(JsonLines().format(logged)) for logged in caplog.records]
     assert [line["event"] for line in lines] == ["refused-a-connection-from"] * 2
     assert lines[1]["message"] == "refused a connection from b (1 more like this)"

@@ -94,7 +94,7 @@ def durations(request: ExportMetricsServiceRequest) -> dict[str, HistogramDataPo
     """By API, which is counted when its answer is on the way."""
     family = metrics(request).get("ottla_request_duration_seconds", Metric())
     points = family.histogram.data_points
-    return {one.attributes[0].value.string_value: one for one in points}
+    return {point.attributes[0].value.string_value: point for point in points}
 
 
 def test_metrics_are_pushed_with_their_kinds_and_labels(collector: Collector) -> None:
@@ -115,7 +115,9 @@ def test_metrics_are_pushed_with_their_kinds_and_labels(collector: Collector) ->
     assert len(produced.bucket_counts) == len(produced.explicit_bounds) + 1
     assert produced.sum > 0
     (resource,) = request.resource_metrics
-    names = {one.key: one.value.string_value for one in resource.resource.attributes}
+    names = {
+        attribute.key: attribute.value.string_value for attribute in resource.resource.attributes
+    }
     assert names["service.name"] == "ottla"
     assert names["service.instance.id"] == "1"
     assert names["ottla.cluster.id"]

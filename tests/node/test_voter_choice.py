@@ -28,7 +28,9 @@ def test_another_replaces_a_voter_that_is_drained() -> None:
     leaving = A1._replace(drained=True)
     voters = [leaving, B4, C6]
     candidates = [A2, A3, B4, B5, C6]
-    assert [one for one in candidates if should_vote(one, voters, candidates, 3)] == [A2]
+    assert [
+        candidate for candidate in candidates if should_vote(candidate, voters, candidates, 3)
+    ] == [A2]
     assert not should_vote(A3, [*voters, A2], candidates, 3)  # Another has joined already.
     assert surplus_voter([*voters, A2], 4, 3) == leaving
     assert surplus_voter([*voters, A2], 1, 3) == leaving  # Also if it leads.
@@ -49,9 +51,9 @@ def test_the_voters_come_to_rest_spread_over_the_racks(racks: list[str], quorum_
     for _ in range(100):
         joining = next(
             (
-                one
-                for one in nodes
-                if one not in voters and should_vote(one, voters, nodes, quorum_size)
+                candidate
+                for candidate in nodes
+                if candidate not in voters and should_vote(candidate, voters, nodes, quorum_size)
             ),
             None,
         )
@@ -59,9 +61,9 @@ def test_the_voters_come_to_rest_spread_over_the_racks(racks: list[str], quorum_
         if joining is None and leaving is None:
             break
         voters = [*voters, *([joining] if joining else [])]
-        voters = [one for one in voters if one != leaving]
+        voters = [voter for voter in voters if voter != leaving]
     else:
         raise AssertionError(f"the voters do not come to rest: {voters}")
     assert len(voters) == min(quorum_size, len(nodes))
-    counts = [sum(one.rack == rack for one in voters) for rack in set(racks)]
+    counts = [sum(voter.rack == rack for voter in voters) for rack in set(racks)]
     assert len([count for count in counts if count]) == min(len(voters), len(set(racks)))

@@ -83,12 +83,12 @@ def test_each_listener_tells_its_own_address(tmp_path: Path) -> None:
         port=inside,
     )
     with broker:
-        told = {}
+        advertised = {}
         for port in (inside.number, outside.number):
             with Wire(f"127.0.0.1:{port}") as connection:
                 [node] = connection.call(metadata()).brokers
-                told[port] = (node.host, node.port)
-        assert told == {
+                advertised[port] = (node.host, node.port)
+        assert advertised == {
             inside.number: ("127.0.0.1", inside.number),
             outside.number: ("broker.example", 19092),
         }

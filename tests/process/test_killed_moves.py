@@ -53,15 +53,17 @@ def test_nothing_is_lost_when_a_move_is_killed(tmp_path: Path) -> None:
         with Wire(broker.bootstrap) as wire:
             for topic_partition in topic_partitions:
                 stored = {
-                    one.offset: int(one.value or b"")
-                    for one in read_partition(wire, *topic_partition).records
+                    record.offset: int(record.value or b"")
+                    for record in read_partition(wire, *topic_partition).records
                 }
                 numbers = {
                     offset: number
                     for number, offset in writer.acknowledged[topic_partition].items()
                 }
                 assert stored == numbers
-    assert not any(path.name.endswith("-future") for one in paths for path in one.iterdir())
+    assert not any(
+        path.name.endswith("-future") for directory in paths for path in directory.iterdir()
+    )
     shutil.rmtree(tmp_path)
 
 
@@ -72,7 +74,7 @@ def move_all(broker: BrokerProcess, path: Path) -> None:
 
 def held(path: Path) -> list[str]:
     """The partitions of which something is there."""
-    names = [one.name for one in path.iterdir()]
+    names = [child.name for child in path.iterdir()]
     return [
         name
         for name in names

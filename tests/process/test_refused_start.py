@@ -20,10 +20,10 @@ def refusal(*arguments: str | Path) -> tuple[int, str]:
     """The exit code and the one line that was written for the operator."""
     words = ["serve", *map(str, arguments)]
     ended = run_forked("ottla", words, environment(), timeout=TIMEOUT_S)
-    said = [line for line in ended.stderr.splitlines() if line.startswith("ottla: ")]
-    assert len(said) == 1, ended.stderr
+    lines = [line for line in ended.stderr.splitlines() if line.startswith("ottla: ")]
+    assert len(lines) == 1, ended.stderr
     assert "Traceback" not in ended.stderr
-    return ended.returncode, said[0]
+    return ended.returncode, lines[0]
 
 
 def test_a_second_process_on_the_same_directory(running: BrokerProcess) -> None:

@@ -74,14 +74,14 @@ def entity_of(request: ReplicaFetchRequest) -> Any:
                 topic_id=topic_id,
                 partitions=tuple(
                     FetchPartition(
-                        partition=i32(one.partition),
-                        current_leader_epoch=i32(one.current_leader_epoch),
-                        fetch_offset=i64(one.fetch_offset),
-                        last_fetched_epoch=i32(one.last_fetched_epoch),
-                        log_start_offset=i64(one.log_start_offset),
-                        partition_max_bytes=i32(one.bytes_max),
+                        partition=i32(partition.partition),
+                        current_leader_epoch=i32(partition.current_leader_epoch),
+                        fetch_offset=i64(partition.fetch_offset),
+                        last_fetched_epoch=i32(partition.last_fetched_epoch),
+                        log_start_offset=i64(partition.log_start_offset),
+                        partition_max_bytes=i32(partition.bytes_max),
                     )
-                    for one in wanted
+                    for partition in wanted
                 ),
             )
             for topic_id, wanted in request.topics

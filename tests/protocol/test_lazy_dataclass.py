@@ -70,11 +70,11 @@ def test_comparison_hash_and_text_follow_the_options_of_fields(decorator: Decora
         password: str = field(repr=False)
         attempts: int = field(default=0, compare=False)
 
-    one, again = Login("ann", "x"), Login("ann", "x", 4)
-    assert one == again != Login("ann", "y")
-    assert hash(one) == hash(again)
-    assert one != ("ann", "x", 0)
-    assert repr(one).endswith("Login(user='ann', attempts=0)")
+    first, again = Login("ann", "x"), Login("ann", "x", 4)
+    assert first == again != Login("ann", "y")
+    assert hash(first) == hash(again)
+    assert first != ("ann", "x", 0)
+    assert repr(first).endswith("Login(user='ann', attempts=0)")
 
 
 @DECORATORS

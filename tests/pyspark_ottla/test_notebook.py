@@ -42,7 +42,7 @@ def test_a_query_without_a_batch() -> None:
 
 def test_a_plain_shell(capsys: pytest.CaptureFixture[str]) -> None:
     view = ottla_progress(Ended())
-    told = "<totals>: ended, batch 1, rows 50, rows/s 100, ms 500, lag 20, state rows 7"
-    assert repr(view) == told
+    expected = "<totals>: ended, batch 1, rows 50, rows/s 100, ms 500, lag 20, state rows 7"
+    assert repr(view) == expected
     view.watch()
-    assert capsys.readouterr().out == f"{told}\n"
+    assert capsys.readouterr().out == f"{expected}\n"

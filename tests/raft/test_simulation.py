@@ -33,7 +33,7 @@ def test_a_run_follows_from_its_seed() -> None:
 
 
 def test_the_runs_meet_what_they_are_made_for() -> None:
-    told = "\n".join(line for seed in range(20) for line in run(seed).lines)
+    trace = "\n".join(line for seed in range(20) for line in run(seed).lines)
 
     for happening in (
         "crashes",
@@ -44,4 +44,4 @@ def test_the_runs_meet_what_they_are_made_for() -> None:
         "resigned",
         "Voter",
     ):
-        assert happening in told
+        assert happening in trace

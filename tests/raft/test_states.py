@@ -13,5 +13,5 @@ def test_the_table_at_the_top_is_the_one_that_is_kept() -> None:
         elif after := re.match(r" {8}-> ([A-Z]+)", line):
             written.add((before, after[1]))
 
-    kept = {(one.name, other.name) for one in Role for other in Role if is_legal(one, other)}
+    kept = {(role.name, next_.name) for role in Role for next_ in Role if is_legal(role, next_)}
     assert written == kept

@@ -77,8 +77,8 @@ def test_checksum_of_damaged_batch_is_refused() -> None:
 def test_iterate_headers_stops_before_an_incomplete_batch() -> None:
     first = build_batch([Record(value=b"a")])
     second = build_batch([Record(value=b"bb")], base_offset=1)
-    for cut in (0, 1, HEADER_SIZE, len(second) - 1):
-        found = list(iterate_headers(first + second + second[:cut]))
+    for size in (0, 1, HEADER_SIZE, len(second) - 1):
+        found = list(iterate_headers(first + second + second[:size]))
         assert [position for position, _ in found] == [0, len(first)]
         assert [header.base_offset for _, header in found] == [0, 1]
 

@@ -65,6 +65,6 @@ def test_of_compacted_logs_common_records_are_compared() -> None:
 
 
 def test_batches_are_those_of_the_headers() -> None:
-    assert [one.base_offset for one in batches_of(WHOLE)] == [
+    assert [found.base_offset for found in batches_of(WHOLE)] == [
         header.base_offset for _, header in iterate_headers(WHOLE)
     ]

@@ -57,16 +57,16 @@ def test_reads_what_another_implementation_writes(codec: int) -> None:
     records=record_lists,
     codec=codecs,
     flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 255)), max_size=5),
-    cut=st.integers(0, 20),
+    missing=st.integers(0, 20),
 )
 def test_damaged_batch_gives_records_or_a_record_error(
-    records: list[Record], codec: int, flips: list[tuple[int, int]], cut: int
+    records: list[Record], codec: int, flips: list[tuple[int, int]], missing: int
 ) -> None:
     batch = build_batch(records, compression=codec)
     for position, mask in flips:
         batch[position % len(batch)] ^= mask
     try:
-        list(iterate_records(batch[: len(batch) - cut], limit=1 << 20))
+        list(iterate_records(batch[: len(batch) - missing], limit=1 << 20))
     except RecordError:
         pass
 

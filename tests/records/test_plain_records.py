@@ -105,8 +105,8 @@ def test_it_stops_before_what_is_not_plain() -> None:
 
 
 def test_it_stops_before_a_batch_that_is_not_whole() -> None:
-    for cut in (1, 30, len(PLAIN) - 1):
-        assert run_of(PLAIN + PLAIN[:cut]) == (list(iterate_records(PLAIN)), len(PLAIN))
+    for size in (1, 30, len(PLAIN) - 1):
+        assert run_of(PLAIN + PLAIN[:size]) == (list(iterate_records(PLAIN)), len(PLAIN))
 
 
 def test_batches_before_the_offset_are_left_out() -> None:

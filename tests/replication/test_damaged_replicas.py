@@ -25,7 +25,7 @@ class Kit(ManagerKit):
 
     def __init__(self, replicas: tuple[int, ...] = (1, 2, 3), leader: int = 1) -> None:
         super().__init__()
-        self.told: list[UUID | None] = []
+        self.reported: list[UUID | None] = []
         self.truncated: list[int] = []
         self.refusal = ErrorCode.none
         self.create(TOPIC, replicas, leader=1)
@@ -42,7 +42,7 @@ class Kit(ManagerKit):
 
     async def assign(self, request: AssignReplicasToDirsRequest) -> Any:
         (directory,) = request.directories
-        self.told.append(directory.id_)
+        self.reported.append(directory.id_)
         if self.refusal is ErrorCode.none:
             state = self.image.topics[TOPIC].partitions[0]
             is_lost = directory.id_ == LOST
@@ -52,8 +52,8 @@ class Kit(ManagerKit):
                 isr=(2, 3) if is_lost else state.isr,
                 directories=(directory.id_, UNASSIGNED, UNASSIGNED),
             )
-        one = SimpleNamespace(error_code=self.refusal)
-        topics = (SimpleNamespace(partitions=(one,)),)
+        partition = SimpleNamespace(error_code=self.refusal)
+        topics = (SimpleNamespace(partitions=(partition,)),)
         return SimpleNamespace(
             error_code=ErrorCode.none, directories=(SimpleNamespace(topics=topics),)
         )
@@ -90,8 +90,8 @@ class Kit(ManagerKit):
 def test_a_damaged_replica_is_taken_out_then_truncated_then_it_returns(leader: int) -> None:
     kit = Kit(leader=leader)
     directory = kit.logs.log_dirs.ids["/data"]
-    kit.run(lambda: len(kit.told) == 2)
-    assert kit.told == [LOST, directory]
+    kit.run(lambda: len(kit.reported) == 2)
+    assert kit.reported == [LOST, directory]
     assert kit.truncated == [1]
     assert kit.partition(TOPIC).log.log_end_offset == 1
     assert kit.logs.damaged == []
@@ -102,7 +102,7 @@ def test_nothing_is_truncated_while_nobody_else_has_everything(
 ) -> None:
     kit = Kit()
     kit.refusal = ErrorCode.eligible_leaders_not_available
-    kit.run(lambda: len(kit.told) >= 2)
+    kit.run(lambda: len(kit.reported) >= 2)
     assert kit.truncated == []
     assert "offsets 1 to 1 are damaged and cannot be read, and no other replica" in caplog.text
     assert kit.replicas.find(TOPIC, 0).log.log_end_offset == 3
@@ -111,6 +111,6 @@ def test_nothing_is_truncated_while_nobody_else_has_everything(
 def test_a_single_replica_is_served_around_its_damage(caplog: pytest.LogCaptureFixture) -> None:
     kit = Kit(replicas=(1,))
     kit.run(lambda: True)
-    assert kit.told == []
+    assert kit.reported == []
     assert "offsets 1 to 1 are damaged and cannot be read, and it has no other" in caplog.text
     assert topic_id(TOPIC) == kit.partition(TOPIC).log.topic_id

@@ -12,17 +12,17 @@ class Waiting:
 
 def test_the_sweep_is_told_once_when_a_produce_waits() -> None:
     produces = DelayedProduces()
-    told: list[int] = []
-    produces.notify(lambda: told.append(len(produces)))
-    assert told == []
+    counts: list[int] = []
+    produces.notify(lambda: counts.append(len(produces)))
+    assert counts == []
     produces.add(Waiting())
     produces.add(Waiting())
-    assert told == [1]
+    assert counts == [1]
 
 
 def test_the_sweep_goes_on_while_a_produce_waits() -> None:
     produces = DelayedProduces()
-    told: list[int] = []
+    counts: list[int] = []
     produces.add(Waiting())
-    produces.notify(lambda: told.append(len(produces)))
-    assert told == [1]
+    produces.notify(lambda: counts.append(len(produces)))
+    assert counts == [1]

@@ -150,14 +150,14 @@ def test_what_was_answered_holds_though_the_power_fails(seed: int) -> None:
         await broker.produce("orders", "kept")
         await broker.produce("payments", "kept")
         hold_up_moves(broker)
-        home = broker.log("payments").log_directory.path
+        source = broker.log("payments").log_directory.path
         await move(broker, "/c")
         await move(broker, "/c", payments)
-        await move(broker, home, payments)
+        await move(broker, source, payments)
         await cluster.crash(1)
         again = await cluster.restart(1)
         await arrive(again, "/c")
-        assert again.log("payments").log_directory.path == home
+        assert again.log("payments").log_directory.path == source
         assert again.values("orders") == again.values("payments") == ["kept"]
 
     run(test, broker_ids=(1,), directories=("/a", "/b", "/c"), seed=seed)

@@ -29,7 +29,7 @@ from ottla.storage.reading import LogSlice
 BYTES_MAX = 1 << 20
 
 # An error, a divergence, or the values and the high watermark.
-Told = EpochEndOffset | ErrorCode | tuple[list[str], int]
+Answer = EpochEndOffset | ErrorCode | tuple[list[str], int]
 
 
 class Kit(ManagerKit):
@@ -71,7 +71,9 @@ class Kit(ManagerKit):
         )
         return answered
 
-    async def told(self, *asked: tuple[str, FetchedPartition], **options: Any) -> dict[str, Told]:
+    async def fetched(
+        self, *asked: tuple[str, FetchedPartition], **options: Any
+    ) -> dict[str, Answer]:
         answer = await self.fetch(*asked, **options)
         assert answer.error_code == ErrorCode.none
         return {
@@ -108,7 +110,7 @@ def request_of(
     )
 
 
-def describe(data: PartitionData) -> Told:
+def describe(data: PartitionData) -> Answer:
     if data.error_code:
         return ErrorCode(data.error_code)
     if data.diverging_epoch is not None:
@@ -120,9 +122,9 @@ def describe(data: PartitionData) -> Told:
     return values, data.high_watermark
 
 
-def first_value(told: Told) -> str:
-    assert not isinstance(told, EpochEndOffset | ErrorCode)
-    return told[0][0]
+def first_value(answer: Answer) -> str:
+    assert not isinstance(answer, EpochEndOffset | ErrorCode)
+    return answer[0][0]
 
 
 def run(test: Callable[[Kit], Awaitable[None]]) -> None:
@@ -144,7 +146,7 @@ async def turns() -> None:
 def test_a_follower_gets_what_is_not_committed() -> None:
     async def test(kit: Kit) -> None:
         kit.append("a", b"one", b"two")
-        assert await kit.told(wanted("a", 0), wanted("b", 0)) == {
+        assert await kit.fetched(wanted("a", 0), wanted("b", 0)) == {
             "a": (["one", "two"], 0),
             "b": ([], 0),
         }
@@ -156,9 +158,9 @@ def test_its_offset_moves_the_high_watermark() -> None:
     async def test(kit: Kit) -> None:
         kit.change("a", isr=(1, 2))
         kit.append("a", b"one")
-        await kit.told(wanted("a", 0))
+        await kit.fetched(wanted("a", 0))
         assert kit.high_watermark("a") == 0
-        await kit.told(wanted("a", 1))
+        await kit.fetched(wanted("a", 1))
         assert kit.high_watermark("a") == 1
 
     run(test)
@@ -169,19 +171,19 @@ def test_a_session_is_told_only_what_is_new() -> None:
         kit.append("a", b"one")
         first = await kit.fetch(wanted("a", 0), wanted("b", 0))
         assert first.session_id == 1
-        assert await kit.told(wanted("a", 1), session=(1, 1)) == {}
+        assert await kit.fetched(wanted("a", 1), session=(1, 1)) == {}
         kit.append("b", b"two")
-        assert await kit.told(session=(1, 2)) == {"b": (["two"], 0)}
+        assert await kit.fetched(session=(1, 2)) == {"b": (["two"], 0)}
         # It is sent again until the follower asks for what comes after.
-        assert await kit.told(session=(1, 3)) == {"b": (["two"], 0)}
-        assert await kit.told(wanted("b", 1), session=(1, 4)) == {}
+        assert await kit.fetched(session=(1, 3)) == {"b": (["two"], 0)}
+        assert await kit.fetched(wanted("b", 1), session=(1, 4)) == {}
 
     run(test)
 
 
 def test_an_append_answers_the_fetch_that_waits() -> None:
     async def test(kit: Kit) -> None:
-        await kit.told(wanted("a", 0), wanted("b", 0))
+        await kit.fetched(wanted("a", 0), wanted("b", 0))
         answer = kit.fetch(session=(1, 1), wait_ms=60_000)
         await turns()
         assert not answer.done()
@@ -196,8 +198,8 @@ def test_an_append_answers_the_fetch_that_waits() -> None:
 
 def test_time_answers_the_fetch_that_waits() -> None:
     async def test(kit: Kit) -> None:
-        await kit.told(wanted("a", 0))
-        assert await kit.told(session=(1, 1), wait_ms=1) == {}
+        await kit.fetched(wanted("a", 0))
+        assert await kit.fetched(session=(1, 1), wait_ms=1) == {}
 
     run(test)
 
@@ -205,7 +207,7 @@ def test_time_answers_the_fetch_that_waits() -> None:
 def test_what_is_committed_is_told_soon_without_records() -> None:
     async def test(kit: Kit) -> None:
         kit.append("a", b"one")
-        await kit.told(wanted("a", 0))
+        await kit.fetched(wanted("a", 0))
         answer = kit.fetch(wanted("a", 1), session=(1, 1), wait_ms=60_000)
         kit.change("a", isr=(1, 2))
         ((_, data),) = (await answer).partitions
@@ -215,7 +217,7 @@ def test_what_is_committed_is_told_soon_without_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [
         (wanted("a", 2, last_epoch=0, leader_epoch=1), EpochEndOffset(0, 1)),
         (wanted("a", 1, last_epoch=0, leader_epoch=0), ErrorCode.fenced_leader_epoch),
@@ -225,7 +227,7 @@ def test_what_is_committed_is_told_soon_without_records() -> None:
     ],
 )
 def test_a_follower_that_cannot_go_on_hears_why_and_does_not_count(
-    asked: tuple[str, FetchedPartition], told: EpochEndOffset | ErrorCode
+    asked: tuple[str, FetchedPartition], expected: EpochEndOffset | ErrorCode
 ) -> None:
     async def test(kit: Kit) -> None:
         kit.append("a", b"one")
@@ -233,7 +235,7 @@ def test_a_follower_that_cannot_go_on_hears_why_and_does_not_count(
         kit.append("a", b"two")
         answer = kit.fetch(asked, wait_ms=60_000)
         ((_, data),) = (await answer).partitions
-        assert describe(data) == told
+        assert describe(data) == expected
         assert kit.high_watermark("a") == 0
 
     run(test)
@@ -253,27 +255,27 @@ def test_an_offset_before_the_log_hears_where_the_log_starts() -> None:
 
 def test_leadership_that_is_lost_answers_the_fetch_that_waits() -> None:
     async def test(kit: Kit) -> None:
-        await kit.told(wanted("a", 0))
+        await kit.fetched(wanted("a", 0))
         answer = kit.fetch(session=(1, 1), wait_ms=60_000)
         kit.change("a", leader=3)
         ((_, data),) = (await answer).partitions
         assert describe(data) is ErrorCode.not_leader_or_follower
         # As long as it asks, it hears it.
-        assert await kit.told(session=(1, 2)) == {"a": ErrorCode.not_leader_or_follower}
+        assert await kit.fetched(session=(1, 2)) == {"a": ErrorCode.not_leader_or_follower}
         kit.change("a", leader=1)
-        assert await kit.told(wanted("a", 0, leader_epoch=2), session=(1, 3)) == {}
+        assert await kit.fetched(wanted("a", 0, leader_epoch=2), session=(1, 3)) == {}
         kit.append("a", b"one")
-        assert await kit.told(session=(1, 4)) == {"a": (["one"], 0)}
+        assert await kit.fetched(session=(1, 4)) == {"a": (["one"], 0)}
 
     run(test)
 
 
 def test_a_forgotten_partition_is_not_told() -> None:
     async def test(kit: Kit) -> None:
-        await kit.told(wanted("a", 0), wanted("b", 0))
-        assert await kit.told(session=(1, 1), forgotten=["a"]) == {}
+        await kit.fetched(wanted("a", 0), wanted("b", 0))
+        assert await kit.fetched(session=(1, 1), forgotten=["a"]) == {}
         kit.append("a", b"one")
-        assert await kit.told(session=(1, 2)) == {}
+        assert await kit.fetched(session=(1, 2)) == {}
 
     run(test)
 
@@ -283,12 +285,12 @@ def test_partitions_take_turns_when_the_answer_is_full() -> None:
         for name in ("a", "b"):
             kit.append(name, b"1", b"x" * 500)
             kit.append(name, b"2", b"x" * 500)
-        first = await kit.told(wanted("a", 0), wanted("b", 0), bytes_max=700)
+        first = await kit.fetched(wanted("a", 0), wanted("b", 0), bytes_max=700)
         assert first_value(first["a"]) == "1"
         assert first["b"] == ([], 0)
-        second = await kit.told(wanted("a", 2), session=(1, 1), bytes_max=700)
+        second = await kit.fetched(wanted("a", 2), session=(1, 1), bytes_max=700)
         assert set(second) == {"b"}
-        third = await kit.told(wanted("b", 2), session=(1, 2), bytes_max=700)
+        third = await kit.fetched(wanted("b", 2), session=(1, 2), bytes_max=700)
         assert first_value(third["a"]) == "2"
 
     run(test)
@@ -298,9 +300,9 @@ def test_a_follower_that_caught_up_joins_the_in_sync_set() -> None:
     async def test(kit: Kit) -> None:
         kit.change("a", isr=(1,))
         kit.append("a", b"one")
-        await kit.told(wanted("a", 0))
+        await kit.fetched(wanted("a", 0))
         assert kit.take_heard() == []
-        await kit.told(wanted("a", 1))
+        await kit.fetched(wanted("a", 1))
         assert kit.take_heard() == [("isr change", "a-0")]
 
     run(test)
@@ -308,7 +310,7 @@ def test_a_follower_that_caught_up_joins_the_in_sync_set() -> None:
 
 def test_sessions_that_are_not_known_are_refused() -> None:
     async def test(kit: Kit) -> None:
-        await kit.told(wanted("a", 0))
+        await kit.fetched(wanted("a", 0))
         for session, code in (
             ((2, 1), ErrorCode.fetch_session_id_not_found),
             ((1, 2), ErrorCode.invalid_fetch_session_epoch),
@@ -323,7 +325,7 @@ def test_sessions_that_are_not_known_are_refused() -> None:
 def test_a_fetch_without_a_session_leaves_none() -> None:
     async def test(kit: Kit) -> None:
         kit.append("a", b"one")
-        assert await kit.told(wanted("a", 0), session=(0, -1)) == {"a": (["one"], 0)}
+        assert await kit.fetched(wanted("a", 0), session=(0, -1)) == {"a": (["one"], 0)}
         assert len(kit.sessions) == 0
 
     run(test)

@@ -110,8 +110,8 @@ def test_operators_are_told_of_new_leaders_once(kit: ManagerKit) -> None:
     kit.change("topic", leader=2)
     kit.change("topic", isr=(2, 3))
     kit.change("topic", leader=NO_LEADER)
-    told = [heard for heard in kit.take_heard() if str(heard[0]).startswith("new")]
-    assert told == [
+    reported = [heard for heard in kit.take_heard() if str(heard[0]).startswith("new")]
+    assert reported == [
         ("new leader", "topic-0", 1),
         ("new isr", "topic-0", (1, 2, 3), (1, 3), "the controller has decided it"),
         ("new leader", "topic-0", 2),

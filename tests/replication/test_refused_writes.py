@@ -9,33 +9,34 @@ FULL = ApiError(ErrorCode.kafka_storage_error, "the disk is full")
 FEW = ApiError(ErrorCode.not_enough_replicas)
 
 
-def told(error: ApiError) -> tuple[ErrorCode, str]:
+def shown(error: ApiError) -> tuple[ErrorCode, str]:
     return error.code, error.message
 
 
 @pytest.mark.parametrize("reason", [FULL, FEW])
 def test_what_comes_behind_a_refused_batch_is_refused_with_it(reason: ApiError) -> None:
     refused = RefusedWrites()
-    assert refused.explain(header_of(sequence=5), 5, reason) == told(reason)
-    assert refused.explain(header_of(sequence=7), 5, GAP) == told(reason)
-    assert refused.explain(header_of(sequence=9), 5, reason) == told(reason)
-    assert refused.explain(header_of(sequence=9), 5, GAP) == told(reason)
+    assert refused.explain(header_of(sequence=5), 5, reason) == shown(reason)
+    assert refused.explain(header_of(sequence=7), 5, GAP) == shown(reason)
+    assert refused.explain(header_of(sequence=9), 5, reason) == shown(reason)
+    assert refused.explain(header_of(sequence=9), 5, GAP) == shown(reason)
 
 
 def test_a_gap_that_nothing_explains_is_told() -> None:
     refused = RefusedWrites()
-    assert refused.explain(header_of(sequence=7), 5, GAP) == told(GAP)
+    assert refused.explain(header_of(sequence=7), 5, GAP) == shown(GAP)
     refused.explain(header_of(sequence=5), 5, FULL)
-    assert refused.explain(header_of(sequence=9), 7, GAP) == told(GAP)  # What was refused has come.
-    assert refused.explain(header_of(sequence=7, epoch=9), 5, GAP) == told(GAP)
-    assert refused.explain(header_of(sequence=7)._replace(producer_id=99), 5, GAP) == told(GAP)
+    # The refused batch has arrived since.
+    assert refused.explain(header_of(sequence=9), 7, GAP) == shown(GAP)
+    assert refused.explain(header_of(sequence=7, epoch=9), 5, GAP) == shown(GAP)
+    assert refused.explain(header_of(sequence=7)._replace(producer_id=99), 5, GAP) == shown(GAP)
 
 
 def test_other_reasons_explain_nothing() -> None:
     refused = RefusedWrites()
     fenced = ApiError(ErrorCode.invalid_producer_epoch)
-    assert refused.explain(header_of(sequence=5), 5, fenced) == told(fenced)
-    assert refused.explain(header_of(sequence=7), 5, GAP) == told(GAP)
+    assert refused.explain(header_of(sequence=5), 5, fenced) == shown(fenced)
+    assert refused.explain(header_of(sequence=7), 5, GAP) == shown(GAP)
 
 
 def test_producers_that_never_come_back_take_no_room_for_good() -> None:
@@ -47,4 +48,4 @@ def test_producers_that_never_come_back_take_no_room_for_good() -> None:
         refused.explain(header_of(sequence=7)._replace(producer_id=producer_id), 5, GAP)
         for producer_id in (0, PRODUCERS_MAX)
     )
-    assert (first, last) == (told(GAP), told(FULL))
+    assert (first, last) == (shown(GAP), shown(FULL))

@@ -296,8 +296,8 @@ def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(
             return committed_everywhere(cluster, "topic", "one", "two")
 
         await until(looked_and_committed)
-        told = [line for line in caplog.text.splitlines() if "is full" in line]
-        assert sum("topic-0" in line for line in told) == 1  # Others are of the metadata.
+        lines = [line for line in caplog.text.splitlines() if "is full" in line]
+        assert sum("topic-0" in line for line in lines) == 1  # Others are of the metadata.
 
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 

@@ -43,7 +43,7 @@ class Words:
         self.loaded_at_ms = now_ms
 
     def add(self, *words: str) -> Result[int]:
-        completions = tuple(Completion(one, words[0]) for one in self.waiting)
+        completions = tuple(Completion(waiter, words[0]) for waiter in self.waiting)
         self.waiting = []
         return Result(len(self.words) + len(words), words, completions)
 

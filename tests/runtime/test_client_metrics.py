@@ -148,7 +148,7 @@ def test_clients_that_are_silent_or_gone_are_forgotten() -> None:
     clients.push(gauge("a", 1))
     clients.push(gauge("a", 1), instance_id=OTHER_ID)
     clients.push(instance_id=OTHER_ID, terminating=True)
-    assert [one.instance_id for one in clients.known.shown()] == ["AAAAAAAAAAAAAAAAAAAABw"]
+    assert [client.instance_id for client in clients.known.shown()] == ["AAAAAAAAAAAAAAAAAAAABw"]
     clients.clock.advance(900_000)
     assert clients.known.shown() == []
     clients.push(gauge("a", 1), instance_id=UUID(int=9))

@@ -40,7 +40,7 @@ class ReportedCluster(Cluster):
         for _ in range(3):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
-        lines = [(one.levelname, one.message) for one in caplog.records]
+        lines = [(record.levelname, record.message) for record in caplog.records]
         caplog.clear()
         return lines
 
@@ -64,7 +64,9 @@ def create(cluster: ReportedCluster, name: str, **replicas: Any) -> None:
 def alter_isr(cluster: ReportedCluster, leader: int, isr: tuple[int, int]) -> None:
     state = cluster.image.partition("orders", 0)
     assert state is not None
-    brokers = tuple(BrokerState(broker_id=BrokerId(one), broker_epoch=i64(-1)) for one in isr)
+    brokers = tuple(
+        BrokerState(broker_id=BrokerId(broker_id), broker_epoch=i64(-1)) for broker_id in isr
+    )
     partition = PartitionData(
         partition_index=i32(0),
         leader_epoch=state.leader_epoch,

@@ -67,7 +67,7 @@ def test_another_cause_has_a_line_of_its_own(loop: Loop, caplog: pytest.LogCaptu
     summaries.note("node 2 is fenced", logging.WARNING)
     summaries.note("node 3 is active")
     loop.advance(0)
-    assert [(one.levelname, one.message) for one in caplog.records] == [
+    assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", "node 2 is fenced"),
         ("INFO", "node 3 is active"),
     ]

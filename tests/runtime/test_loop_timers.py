@@ -39,7 +39,9 @@ class ManualLoop:
 
     def advance(self, milliseconds: int) -> None:
         self.clock.advance(milliseconds)
-        for handle in [one for one in self.handles if one.due_ms <= self.clock.now_ms()]:
+        for handle in [
+            candidate for candidate in self.handles if candidate.due_ms <= self.clock.now_ms()
+        ]:
             self.handles.remove(handle)
             if not handle.cancelled:
                 handle.callback(*handle.arguments)

@@ -298,9 +298,9 @@ def test_that_records_are_refused_is_told_once(
         bench.add("b")
         bench.add("c")
     logged = [record for record in caplog.records if record.name == logger.name]
-    told = [(record.levelname, record.getMessage()) for record in logged]
+    lines = [(record.levelname, record.getMessage()) for record in logged]
     refused, taken = "words-0 refuses records now: not now", "words-0 accepts records again"
-    assert told == [(level, refused), ("INFO", taken)] * 2
+    assert lines == [(level, refused), ("INFO", taken)] * 2
 
 
 def test_a_machine_whose_replay_fails_is_made_again_from_the_log(bench: Bench) -> None:

@@ -62,7 +62,7 @@ def test_whoever_waits_for_a_refused_block_is_refused_with_it() -> None:
         blocks.error = ApiError(ErrorCode.request_timed_out)
         calls = [asyncio.ensure_future(ids.next_id()) for _ in range(10)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        codes = [one.code if isinstance(one, ApiError) else one for one in outcomes]
+        codes = [outcome.code if isinstance(outcome, ApiError) else outcome for outcome in outcomes]
         assert codes == [ErrorCode.coordinator_load_in_progress] * 10
         return blocks.asked
 

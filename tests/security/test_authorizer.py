@@ -29,7 +29,7 @@ LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 READ, WRITE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.DESCRIBE
 ALLOW, DENY = Permission.ALLOW, Permission.DENY
 
-operations = st.sampled_from([one for one in Operation if one >= Operation.ALL])
+operations = st.sampled_from([operation for operation in Operation if operation >= Operation.ALL])
 names = st.text("ab*", min_size=1, max_size=4)
 bindings = st.builds(
     AclBinding,
@@ -202,22 +202,24 @@ def test_before_the_entries_are_loaded_only_super_users_may_do_anything() -> Non
 
 
 def test_refusals_of_what_was_asked_for_are_told() -> None:
-    told = []
+    refusals = []
     authorizer = Authorizer(
-        index(allow()), on_refused=lambda access, *what: told.append((str(access.principal), *what))
+        index(allow()),
+        on_refused=lambda access, *what: refusals.append((str(access.principal), *what)),
     )
     access = authorizer.access(ALICE, HOST)
     assert access.authorize(READ, TOPIC, "a")
     assert not access.may(WRITE, TOPIC, "a")
-    assert told == []
+    assert refusals == []
     assert not access.authorize(WRITE, TOPIC, "a")
-    assert told == [("User:alice", WRITE, TOPIC, "a")]
+    assert refusals == [("User:alice", WRITE, TOPIC, "a")]
 
 
 def test_allowed_operations_are_told_as_bits() -> None:
     access = Authorizer(index(allow(READ), allow(Operation.ALTER_CONFIGS))).access(ALICE, HOST)
     assert access.operations(TOPIC, "a") == sum(
-        1 << one for one in (READ, DESCRIBE, Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS)
+        1 << operation
+        for operation in (READ, DESCRIBE, Operation.ALTER_CONFIGS, Operation.DESCRIBE_CONFIGS)
     )
     assert access.operations(CLUSTER, CLUSTER_NAME) == 0
     assert UNLIMITED.operations(TOPIC, "a") == 3576

@@ -19,7 +19,7 @@ SHA_256, SHA_512 = ScramMechanism
 
 def credentials(now_ms: int = 100, *tokens: DelegationToken) -> ImageCredentials:
     image = MetadataImage()
-    image.delegation_tokens.update({one.token_id: one for one in tokens or (TOKEN,)})
+    image.delegation_tokens.update({token.token_id: token for token in tokens or (TOKEN,)})
     return ImageCredentials(image, b"fallback", TokenSecret("geheim"), lambda: now_ms)
 
 

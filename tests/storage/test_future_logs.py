@@ -140,7 +140,7 @@ def test_aborted_transactions_are_known_there() -> None:
     append_marker(log, ControlType.ABORT, 3, 0, leader_epoch=2)
     moved = complete(broker, begin(broker))
     expected = log.aborted_transactions(0, log.log_end_offset)
-    assert [one.first_offset for one in expected] == [first.first_offset]
+    assert [aborted.first_offset for aborted in expected] == [first.first_offset]
     assert moved.aborted_transactions(0, moved.log_end_offset) == expected
 
 

@@ -121,8 +121,8 @@ class LogModel(RuleBasedStateMachine):
         assert self.recovery_point <= self.log.log_end_offset
         if offset < self.end_offset:
             kept = [batch for batch in self.batches if batch[0] + len(batch[1]) <= offset]
-            cut = [batch for batch in self.batches if batch[0] + len(batch[1]) > offset]
-            self.end_offset = min(offset, cut[0][0]) if cut else offset
+            removed = [batch for batch in self.batches if batch[0] + len(batch[1]) > offset]
+            self.end_offset = min(offset, removed[0][0]) if removed else offset
             if self.end_offset < self.start_offset or offset <= self.start_offset:
                 kept, self.end_offset = [], self.start_offset
             self.batches = kept

@@ -222,7 +222,7 @@ def test_a_partition_is_served_around_its_damage() -> None:
         log.read(1, 1, 3)
     broker.logs.scrub()
     assert broker.logs.damaged == [log]
-    assert [(one.first_offset, one.next_offset) for one in log.damage] == [(1, 2)]
+    assert [(damage.first_offset, damage.next_offset) for damage in log.damage] == [(1, 2)]
     assert values_of(read_all(log, 2)) == [b"c" * 40]
     assert append(log, b"d").first_offset == 3
     assert broker.logs.log_dirs.previous_broker_epoch == 7, "it has all but what is damaged"

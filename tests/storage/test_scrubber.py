@@ -243,7 +243,7 @@ def test_a_wrong_list_of_aborted_transactions_is_made_anew(position: int) -> Non
     except CorruptLog:
         kit.step(1)
         found = kit.log.aborted_transactions(0, kit.log.log_end_offset)
-    assert [one[:3] for one in found] == [one[:3] for one in expected]
+    assert [aborted[:3] for aborted in found] == [aborted[:3] for aborted in expected]
 
 
 def test_a_scrubber_is_due_until_its_pass_is_over_and_for_what_is_suspect(kit: Kit) -> None:

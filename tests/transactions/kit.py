@@ -181,7 +181,7 @@ class Coordinator:
 
     def states(self) -> list[TransactionState]:
         """Of all transactional ids."""
-        return [one.state for one in recorded(self.machine.snapshot())]
+        return [record.state for record in recorded(self.machine.snapshot())]
 
     def _with_id(self, operation: Callable[[int, int | None], Result[R]]) -> R:
         try:

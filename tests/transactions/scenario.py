@@ -40,13 +40,13 @@ class Scenario(TextScenario):
         before = len(self.coordinator.log)
         self.coordinator.decided.clear()
         try:
-            told = list(getattr(self, f"_on_{name}")(*words))
+            trace = list(getattr(self, f"_on_{name}")(*words))
         except ApiError as error:
-            told = [f"{words[0]} <- {error.code.name}"]
+            trace = [f"{words[0]} <- {error.code.name}"]
         for record in self.coordinator.log[before:]:
             yield f"+ {_show(record)}"
         yield from (f"! {transactional_id}" for transactional_id in self.coordinator.decided)
-        yield from told
+        yield from trace
 
     # Commands.
 

@@ -117,7 +117,7 @@ class Partitions:
                 ended = "committed" if content.type is ControlType.COMMIT else "aborted"
                 for transaction in unended.pop(producer_id, ()):
                     found.setdefault(transaction, set()).add(ended)
-            for transaction in (one for writes in unended.values() for one in writes):
+            for transaction in (writing for writes in unended.values() for writing in writes):
                 found.setdefault(transaction, set()).add("open")
         return found
 
@@ -145,7 +145,7 @@ class TransactionModel(RuleBasedStateMachine):
         self.started_count = 0
         self.sent: list[Write] = []
         self.acknowledged: dict[str, int] = {}
-        self.told: dict[str, str] = {}  # What clients know of their transactions.
+        self.outcomes: dict[str, str] = {}  # What clients know of their transactions.
         self.marked: set[TopicPartition] = set()
 
     @precondition(lambda self: len(self.clients) < 4)
@@ -163,7 +163,9 @@ class TransactionModel(RuleBasedStateMachine):
     @precondition(lambda self: any(client.is_ending is None for client in self.clients))
     @rule(data=st.data(), topic_partition=st.sampled_from(PARTITIONS), is_lost=st.booleans())
     def write(self, data: st.DataObject, topic_partition: TopicPartition, is_lost: bool) -> None:
-        client = data.draw(st.sampled_from([one for one in self.clients if one.is_ending is None]))
+        client = data.draw(
+            st.sampled_from([idle for idle in self.clients if idle.is_ending is None])
+        )
         write = Write(
             client.producer,
             topic_partition,
@@ -201,7 +203,7 @@ class TransactionModel(RuleBasedStateMachine):
     @precondition(lambda self: any(client.is_open for client in self.clients))
     @rule(data=st.data(), commit=st.booleans(), is_answered=st.booleans())
     def end(self, data: st.DataObject, commit: bool, is_answered: bool) -> None:
-        client = data.draw(st.sampled_from([one for one in self.clients if one.is_open]))
+        client = data.draw(st.sampled_from([known for known in self.clients if known.is_open]))
         if client.is_ending is not None:
             commit = client.is_ending
         client.is_ending = commit
@@ -212,8 +214,8 @@ class TransactionModel(RuleBasedStateMachine):
             return
         if not is_answered:
             return  # The client asks again.
-        told = "committed" if commit else "aborted"
-        assert self.told.setdefault(client.transaction, told) == told
+        outcome = "committed" if commit else "aborted"
+        assert self.outcomes.setdefault(client.transaction, outcome) == outcome
         if client.version:
             following = Producer(response.producer_id, response.producer_epoch)
             assert following != client.producer
@@ -254,9 +256,9 @@ class TransactionModel(RuleBasedStateMachine):
         is_decided = self._pending() is not None
         for transaction, found in self.partitions.outcomes().items():
             assert found != {"committed", "aborted"}, f"{transaction} is torn"
-            told = self.told.get(transaction)
-            if told is not None and not is_decided:
-                assert found == {told}, f"{transaction} was {told}, but is {found}"
+            outcome = self.outcomes.get(transaction)
+            if outcome is not None and not is_decided:
+                assert found == {outcome}, f"{transaction} was {outcome}, but is {found}"
 
     @invariant()
     def what_was_acknowledged_is_there(self) -> None:

@@ -40,7 +40,10 @@ def listed(
     found = coordinator.run(
         lambda now_ms: coordinator.machine.list_transactions(request, matches, now_ms)
     )
-    return {one.transactional_id: (one.producer_id, one.transaction_state) for one in found}
+    return {
+        transaction.transactional_id: (transaction.producer_id, transaction.transaction_state)
+        for transaction in found
+    }
 
 
 def test_an_open_transaction_is_described(coordinator: Coordinator) -> None:

@@ -47,7 +47,7 @@ async def test_send_and_read(broker: EmbeddedBroker) -> None:
                 break
         assert await consumer.committed() == {(topic, 0): 400}
         assert await consumer.lag() == {(topic, 0): 600}
-        assert [one.offset for one in await consumer.poll(max_records=2)] == [400, 401]
+        assert [record.offset for record in await consumer.poll(max_records=2)] == [400, 401]
 
 
 def test_it_has_every_name_of_the_blocking_clients() -> None:

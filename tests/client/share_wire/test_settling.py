@@ -24,8 +24,8 @@ from ottla.protocol.times import NO_THROTTLE
 TOPIC_ID = UUID(int=1)
 ACCEPT = Verdict(DeliveryAcknowledgeType.ACCEPT)
 
-Said = tuple[int, int, int]  # Partition, first offset, last offset.
-Answer = Callable[[Said], ErrorCode]
+Range = tuple[int, int, int]  # Partition, first offset, last offset.
+Answer = Callable[[Range], ErrorCode]
 
 
 class FakeCluster:
@@ -33,7 +33,7 @@ class FakeCluster:
 
     def __init__(self, answer: Answer) -> None:
         self.leaders = {0: 1, 1: 2}
-        self.requests: list[tuple[int, list[Said]]] = []
+        self.requests: list[tuple[int, list[Range]]] = []
         self.forgotten = 0
         self.is_away = False
         self.leaves_out = False
@@ -49,8 +49,8 @@ class FakeCluster:
         self.forgotten += 1
 
     def answer(self, node_id: int, request: DeliveryAcknowledgeRequest) -> Any:
-        said: list[Said] = []
-        self.requests.append((node_id, said))
+        acknowledged: list[Range] = []
+        self.requests.append((node_id, acknowledged))
         groups = []
         for group in request.groups:
             topics = []
@@ -60,7 +60,7 @@ class FakeCluster:
                     results = []
                     for each in partition.deliveries:
                         offsets = partition.partition_index, each.first_offset, each.last_offset
-                        said.append(offsets)
+                        acknowledged.append(offsets)
                         results.append(DeliveryResult(error_code=self._answer(offsets)))
                     partitions.append(
                         PartitionResult(
@@ -91,7 +91,7 @@ def claim(partition: int, offset: int, *, holder: str = "m", topic_id: UUID = TO
     return Claim("t", topic_id, partition, "g", holder, 1, ACCEPT, offset)
 
 
-def accept(_: Said) -> ErrorCode:
+def accept(_: Range) -> ErrorCode:
     return ErrorCode.none
 
 
@@ -120,9 +120,9 @@ def test_records_of_different_holders_are_not_one_range() -> None:
     assert sorted(cluster.requests[0][1]) == [(0, 1, 1), (0, 2, 2)]
 
 
-def test_a_refused_range_is_said_again_one_by_one() -> None:
-    def answer(said: Said) -> ErrorCode:
-        _, first, last = said
+def test_a_refused_range_is_sent_again_one_by_one() -> None:
+    def answer(acknowledged: Range) -> ErrorCode:
+        _, first, last = acknowledged
         return ErrorCode.invalid_record_state if first <= 2 <= last else ErrorCode.none
 
     codes = settle(FakeCluster(answer), *(claim(0, offset) for offset in range(4)))

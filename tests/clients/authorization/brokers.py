@@ -110,7 +110,7 @@ class AuthorizingBroker:
             for kind, name, operation in case.has
         ]
         answer = wire.call(request(30, 3, creations=creations))
-        assert {one.error_code for one in answer.results} == {ErrorCode.none}
+        assert {result.error_code for result in answer.results} == {ErrorCode.none}
         everything = request(
             29,
             3,
@@ -120,7 +120,9 @@ class AuthorizingBroker:
             permission_type=1,
         )
         deadline = time.monotonic() + READY_S
-        while sum(len(one.acls) for one in wire.call(everything).resources) < len(creations):
+        while sum(len(resource.acls) for resource in wire.call(everything).resources) < len(
+            creations
+        ):
             assert time.monotonic() < deadline, "the entries did not come"
 
 
@@ -164,7 +166,7 @@ def add_users(wire: Wire, names: Sequence[str]) -> None:
         for name in names
     ]
     answer = wire.call(request(51, 0, upsertions=upsertions))
-    assert {one.error_code for one in answer.results} == {ErrorCode.none}
+    assert {result.error_code for result in answer.results} == {ErrorCode.none}
 
 
 def call_until_denied(wire: Wire, asked: object, *, denied: bool = True) -> None:
@@ -201,7 +203,7 @@ def apache_kafka(directory: Path) -> Iterator[AuthorizingBroker]:
     if not (LIBRARIES / "resolved").exists():
         pytest.skip(f"Apache Kafka {VERSION} is not in the benchmarks' cache; `make bench` gets it")
     ports = [ReservedPort() for _ in range(3)]
-    port, nodes, brokers = (one.number for one in ports)
+    port, nodes, brokers = (reserved.number for reserved in ports)
     users = " ".join(f'user_{name}="{PASSWORD}"' for name in (ADMIN, SPARE, *USERS))
     jaas = f"org.apache.kafka.common.security.plain.PlainLoginModule required {users};"
     properties = directory / "server.properties"

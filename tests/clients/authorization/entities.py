@@ -43,14 +43,16 @@ def _value(hint: Any, value: Any) -> Any:
     if isinstance(value, dict):
         return _entity(_item(hint), value)
     if isinstance(value, list):
-        return tuple(_value(hint, one) for one in value)
+        return tuple(_value(hint, item) for item in value)
     return value
 
 
 def _item(hint: Any) -> Any:
     """The entity that a field, or each item of it, is."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) in (tuple, typing.Union):
-        (found,) = (one for one in typing.get_args(hint) if one not in (type(None), Ellipsis))
+        (found,) = (
+            argument for argument in typing.get_args(hint) if argument not in (type(None), Ellipsis)
+        )
         return _item(found)
     return hint
 

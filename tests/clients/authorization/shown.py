@@ -15,7 +15,7 @@ def operations_shown(response: Any) -> list[int]:
 
 
 def id_and_name(response: Any) -> list[tuple[bool, str | None]]:
-    return [(one.topic_id is not None, one.name) for one in response.topics]
+    return [(topic.topic_id is not None, topic.name) for topic in response.topics]
 
 
 def offsets_shown(response: Any) -> list[str]:
@@ -23,31 +23,31 @@ def offsets_shown(response: Any) -> list[str]:
 
 
 def groups_shown(response: Any) -> list[str]:
-    return [one.group_id for one in response.groups if one.group_id == GROUP]
+    return [group.group_id for group in response.groups if group.group_id == GROUP]
 
 
 def group_operations(response: Any) -> list[int]:
-    return [one.authorized_operations for one in response.groups]
+    return [group.authorized_operations for group in response.groups]
 
 
 def configs_shown(response: Any) -> list[tuple[int, int, int, int]]:
     return [
         (
-            int(one.error_code),
-            one.topic_config_error_code,
-            one.num_partitions,
-            one.replication_factor,
+            int(topic.error_code),
+            topic.topic_config_error_code,
+            topic.num_partitions,
+            topic.replication_factor,
         )
-        for one in response.topics
+        for topic in response.topics
     ]
 
 
 def deleted_shown(response: Any) -> list[tuple[bool, str | None]]:
-    return [(one.topic_id is not None, one.name) for one in response.responses]
+    return [(topic.topic_id is not None, topic.name) for topic in response.responses]
 
 
 def transactions_shown(response: Any) -> list[str]:
-    return [one.transactional_id for one in response.transaction_states]
+    return [transaction.transactional_id for transaction in response.transaction_states]
 
 
 def cluster_shown(response: Any) -> int:

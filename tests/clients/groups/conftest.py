@@ -81,7 +81,10 @@ def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int,
             if refusal.code != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
                 raise
         else:
-            return {one.partition: (one.offset, one.metadata) for one in found.topic_partitions}
+            return {
+                topic_partition.partition: (topic_partition.offset, topic_partition.metadata)
+                for topic_partition in found.topic_partitions
+            }
 
 
 @pytest.fixture

@@ -37,9 +37,9 @@ def described(confluent: ConfluentClient, group_id: str, state: str) -> Consumer
             return found
 
 
-def commit(bootstrap: str, group_id: str, *places: TopicPartition) -> None:
+def commit(bootstrap: str, group_id: str, *topic_partitions: TopicPartition) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group_id, "log_level": 2})
-    consumer.commit(offsets=list(places), asynchronous=False)
+    consumer.commit(offsets=list(topic_partitions), asynchronous=False)
     consumer.close()
 
 
@@ -51,13 +51,14 @@ def test_a_group_is_listed_and_described(
     member = group.join(lambda: POLLERS[client](bootstrap, group_id, topic, **config))
     group.wait_for(lambda: len(member.assigned) == 4)
     listing = confluent.wait(confluent.admin.list_consumer_groups())
-    [listed] = [one for one in listing.valid if one.group_id == group_id]
+    [listed] = [known for known in listing.valid if known.group_id == group_id]
     classic = client == "confluent"
     assert listed.type is (ConsumerGroupType.CLASSIC if classic else ConsumerGroupType.CONSUMER)
     stable = described(confluent, group_id, "STABLE")
     [seen] = stable.members
     assert (seen.client_id, seen.host) == ("reader", "/127.0.0.1")
-    assert {place.partition for place in seen.assignment.topic_partitions} == {0, 1, 2, 3}
+    assigned = {topic_partition.partition for topic_partition in seen.assignment.topic_partitions}
+    assert assigned == {0, 1, 2, 3}
     assert stable.coordinator.id == 1
 
 
@@ -67,8 +68,8 @@ def test_lag_is_the_end_less_what_is_committed(
     commit(bootstrap, group_id, TopicPartition(topic, 0, 5), TopicPartition(topic, 1, 25))
     latest = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(2)}
     ends = {
-        place.partition: confluent.wait(future).offset
-        for place, future in confluent.admin.list_offsets(latest).items()
+        topic_partition.partition: confluent.wait(future).offset
+        for topic_partition, future in confluent.admin.list_offsets(latest).items()
     }
     offsets = committed(confluent, group_id)
     assert {index: ends[index] - offsets[index][0] for index in range(2)} == {0: 20, 1: 0}
@@ -86,11 +87,11 @@ def test_kafka_python_reads_the_metadata_of_its_commit(
     bootstrap: str, group_id: str, topic: str
 ) -> None:
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=group_id)
-    place = KafkaPythonPartition(topic, 0)
+    topic_partition = KafkaPythonPartition(topic, 0)
     try:
-        consumer.assign([place])
-        consumer.commit({place: OffsetAndMetadata(5, "note", -1)})
-        found = consumer.committed(place, metadata=True)
+        consumer.assign([topic_partition])
+        consumer.commit({topic_partition: OffsetAndMetadata(5, "note", -1)})
+        found = consumer.committed(topic_partition, metadata=True)
     finally:
         consumer.close()
     assert (found.offset, found.metadata) == (5, "note")
@@ -160,7 +161,10 @@ def test_aiokafka_administers_groups(bootstrap: str, group_id: str, topic: str) 
             [response] = await admin.describe_consumer_groups([group_id])
             assert response.groups[0][0] == 0
             offsets = await admin.list_consumer_group_offsets(group_id)
-            assert [(place.partition, one.offset) for place, one in offsets.items()] == [(0, 5)]
+            assert [
+                (topic_partition.partition, found.offset)
+                for topic_partition, found in offsets.items()
+            ] == [(0, 5)]
         finally:
             await admin.close()
 

@@ -120,7 +120,7 @@ class Caller:
         member: str = "",
         generation: int = -1,
     ) -> ErrorCode:
-        place = OffsetCommitRequestPartition(
+        committed = OffsetCommitRequestPartition(
             partition_index=i32(partition), committed_offset=i64(5), committed_metadata=metadata
         )
         name = TopicName(topic or self.topic)
@@ -128,7 +128,7 @@ class Caller:
             group_id=GroupId(self.group_id if group is None else group),
             generation_id_or_member_epoch=i32(generation),
             member_id=member,
-            topics=(OffsetCommitRequestTopic(name=name, partitions=(place,)),),
+            topics=(OffsetCommitRequestTopic(name=name, partitions=(committed,)),),
         )
         code: ErrorCode = self.wire.call(request).topics[0].partitions[0].error_code
         return code
@@ -142,10 +142,12 @@ class Caller:
         return code
 
     def delete_offsets(self, group: str, topic: str) -> tuple[ErrorCode, list[ErrorCode]]:
-        place = OffsetDeleteRequestPartition(partition_index=i32(0))
-        named = OffsetDeleteRequestTopic(name=TopicName(topic), partitions=(place,))
+        deleted = OffsetDeleteRequestPartition(partition_index=i32(0))
+        named = OffsetDeleteRequestTopic(name=TopicName(topic), partitions=(deleted,))
         response = self.wire.call(OffsetDeleteRequest(group_id=GroupId(group), topics=(named,)))
-        found = [place.error_code for topic in response.topics for place in topic.partitions]
+        found = [
+            partition.error_code for topic in response.topics for partition in topic.partitions
+        ]
         return response.error_code, found
 
     def describe(self, request_type: Any, *groups: str) -> dict[str, tuple[ErrorCode, str | None]]:

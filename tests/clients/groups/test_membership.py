@@ -164,7 +164,7 @@ def test_all_is_read_though_members_come_while_it_is(
     members = [group.join(lambda: CommittingPoller(start())) for _ in range(3)]
 
     def read() -> set[Received]:
-        return {place for member in members for place in member.received}
+        return {position for member in members for position in member.received}
 
     def offsets() -> set[int]:
         return {offset for offset, _ in committed(confluent, group_id).values()}

@@ -63,8 +63,8 @@ class Committer(threading.Thread):
     def run(self) -> None:
         try:
             for offset in range(1, RECORDS):
-                place = TopicPartition(TOPIC, 0, offset)
-                self._consumer.commit(offsets=[place], asynchronous=False)
+                position = TopicPartition(TOPIC, 0, offset)
+                self._consumer.commit(offsets=[position], asynchronous=False)
                 self.acknowledged = offset
                 if offset == 50:
                     self.many.set()

@@ -159,7 +159,7 @@ def offset_commit_and_list_groups(world: World) -> Pair:
     group, topic = world.group(), world.topic()
 
     def is_listed(_: Any, second: Any) -> bool:
-        return group in [one.group_id for one in second.groups]
+        return group in [listed.group_id for listed in second.groups]
 
     return Pair(commit(group, topic, 1), list_groups(), is_listed, True)
 
@@ -202,7 +202,7 @@ def delete_groups_and_list_groups(world: World) -> Pair:
     group, _ = committed_group(world)
 
     def is_listed(_: Any, second: Any) -> bool:
-        return group in [one.group_id for one in second.groups]
+        return group in [listed.group_id for listed in second.groups]
 
     return Pair(delete_groups(group), list_groups(), is_listed, False)
 

@@ -84,7 +84,7 @@ def is_on_disk(response: Any) -> bool:
 
 def producers(response: Any) -> list[int]:
     ((found,),) = (topic.partitions for topic in response.topics)
-    return [one.producer_id for one in found.active_producers]
+    return [producer.producer_id for producer in found.active_producers]
 
 
 for name, acks in (("produce", -1), ("produce_with_acks_1", 1), ("produce_with_acks_0", 0)):
@@ -157,13 +157,13 @@ def produce_with_acks_0_and_delete_records(world: World) -> Pair:
 @pair
 def produce_and_produce(world: World) -> Pair:
     topic = world.topic()
-    one = produce(topic, b"a", b"b", producer_id=4711, producer_epoch=0, base_sequence=0)
-    two = produce(topic, producer_id=4711, producer_epoch=0, base_sequence=2)
+    first = produce(topic, b"a", b"b", producer_id=4711, producer_epoch=0, base_sequence=0)
+    second = produce(topic, producer_id=4711, producer_epoch=0, base_sequence=2)
 
     def offsets(*responses: Any) -> list[int]:
-        return [one.responses[0].partition_responses[0].base_offset for one in responses]
+        return [response.responses[0].partition_responses[0].base_offset for response in responses]
 
-    return Pair(one, two, offsets, [0, 2])
+    return Pair(first, second, offsets, [0, 2])
 
 
 @pair

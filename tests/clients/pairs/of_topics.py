@@ -213,7 +213,7 @@ def incremental_alter_configs_and_list_config_resources(world: World) -> Pair:
     second = build_request(LIST_CONFIG_RESOURCES, 1, {"resource_types": (GROUP,)})
 
     def listed(_: Any, response: Any) -> bool:
-        return group in [one.resource_name for one in response.config_resources]
+        return group in [resource.resource_name for resource in response.config_resources]
 
     return Pair(first, second, listed, True)
 
@@ -224,7 +224,7 @@ def update_features_and_api_versions(world: World) -> Pair:
 
     def level(_: Any, response: Any) -> int:
         levels: dict[str, int] = {
-            one.name: one.max_version_level for one in response.finalized_features
+            feature.name: feature.max_version_level for feature in response.finalized_features
         }
         return levels["transaction.version"]
 

@@ -107,7 +107,7 @@ def describe(producer: Producer) -> Any:
 def topics_seen_by_second(_: Any, second: Any) -> list[str]:
     (state,) = second.transaction_states
     assert state.transaction_state == "Ongoing"
-    return [one.topic for one in state.topics]
+    return [topic.topic for topic in state.topics]
 
 
 def list_ongoing() -> Any:
@@ -116,7 +116,7 @@ def list_ongoing() -> Any:
 
 def transaction_starts(response: Any) -> list[int]:
     ((found,),) = (topic.partitions for topic in response.topics)
-    return [one.current_txn_start_offset for one in found.active_producers]
+    return [producer.current_txn_start_offset for producer in found.active_producers]
 
 
 def begun(world: World) -> tuple[Producer, str]:
@@ -143,7 +143,9 @@ def init_producer_id_and_list_transactions(world: World) -> Pair:
     second = build_request(LIST_TRANSACTIONS, 1, {"state_filters": ("Empty",)})
 
     def is_listed(_: Any, second: Any) -> bool:
-        return transactional_id in [one.transactional_id for one in second.transaction_states]
+        return transactional_id in [
+            transaction.transactional_id for transaction in second.transaction_states
+        ]
 
     return Pair(init(transactional_id), second, is_listed, True)
 
@@ -167,7 +169,7 @@ def add_partitions_to_txn_and_list_transactions(world: World) -> Pair:
     producer, topic = producer_of(world), world.topic()
 
     def is_listed(_: Any, second: Any) -> bool:
-        return producer.id in [one.producer_id for one in second.transaction_states]
+        return producer.id in [transaction.producer_id for transaction in second.transaction_states]
 
     return Pair(add(producer, topic), list_ongoing(), is_listed, True)
 
@@ -217,7 +219,7 @@ def produce_that_adds_and_produce(world: World) -> Pair:
     producer, topic = producer_of(world), world.topic()
 
     def offsets(*responses: Any) -> list[int]:
-        return [one.responses[0].partition_responses[0].base_offset for one in responses]
+        return [response.responses[0].partition_responses[0].base_offset for response in responses]
 
     return Pair(write(producer, topic, ADDS_PARTITIONS), produce(topic), offsets, [0, 1])
 
@@ -251,7 +253,7 @@ def end_txn_and_list_transactions(world: World) -> Pair:
     producer, _ = begun(world)
 
     def is_listed(_: Any, second: Any) -> bool:
-        return producer.id in [one.producer_id for one in second.transaction_states]
+        return producer.id in [transaction.producer_id for transaction in second.transaction_states]
 
     return Pair(end(producer), list_ongoing(), is_listed, False)
 

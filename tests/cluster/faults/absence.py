@@ -71,10 +71,11 @@ class Outcome:
 
     def __str__(self) -> str:
         nodes = [
-            f"node {one.node_id}: {_mb(one.resident_bytes[0])} after the warm-up, "
-            f"at most {_mb(max(one.resident_bytes))} and {_mb(one.resident_bytes[-1])} at the end, "
-            f"{one.lines} log lines"
-            for one in self.survivors
+            f"node {survivor.node_id}: {_mb(survivor.resident_bytes[0])} after the warm-up, "
+            f"at most {_mb(max(survivor.resident_bytes))} "
+            f"and {_mb(survivor.resident_bytes[-1])} at the end, "
+            f"{survivor.lines} log lines"
+            for survivor in self.survivors
         ]
         return "\n".join(
             [
@@ -155,15 +156,15 @@ def _watch(
     said_at = begin
     outcome.survivors = [Survivor(node_id) for node_id in cluster.running]
     while (now := time.monotonic()) < begin + seconds or not outcome.minutes:
-        for one in outcome.survivors:
-            node = cluster.node(one.node_id)
-            assert node.is_running, f"node {one.node_id} ended\n{node.log_text()[-2000:]}"
+        for survivor in outcome.survivors:
+            node = cluster.node(survivor.node_id)
+            assert node.is_running, f"node {survivor.node_id} ended\n{node.log_text()[-2000:]}"
             lines = node.log_text().count("\n")
             if now < warm_at:
-                one.lines_before = lines
+                survivor.lines_before = lines
             else:
-                one.resident_bytes.append(resident_bytes(node.pid))
-                one.lines = lines - one.lines_before
+                survivor.resident_bytes.append(resident_bytes(node.pid))
+                survivor.lines = lines - survivor.lines_before
         if now >= warm_at:
             outcome.minutes = (now - warm_at) / 60
         if now >= said_at:
@@ -174,8 +175,8 @@ def _watch(
 
 
 def _judge(outcome: Outcome) -> None:
-    for one in outcome.survivors:
-        outcome.findings += one.findings(outcome.minutes)
+    for survivor in outcome.survivors:
+        outcome.findings += survivor.findings(outcome.minutes)
     if len(outcome.gone) * 2 < NODES and not outcome.acked_count:
         outcome.findings.append("nothing was acknowledged though a majority runs")
 

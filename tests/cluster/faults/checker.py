@@ -11,46 +11,47 @@ torn         a transaction that is there in part
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.cluster.faults.history import Copied, History, Place, Written
+from tests.cluster.faults.history import Copied, History, Partition, Written
 
-Contents = Mapping[Place, Sequence[tuple[int, bytes]]]  # Offsets and values, in the log's order.
+# Offsets and values, in the log's order.
+Contents = Mapping[Partition, Sequence[tuple[int, bytes]]]
 
 
 def check(history: History, contents: Contents) -> list[str]:
     """What clients of the topics of `contents` were promised and did not get."""
     found = list(history.problems)
-    for place, records in contents.items():
-        found += _check_acked(history, place, records)
-        found += _check_order(history, place, records)
-        found += _check_consumed(history, place, records)
+    for topic_partition, records in contents.items():
+        found += _check_acked(history, topic_partition, records)
+        found += _check_order(history, topic_partition, records)
+        found += _check_consumed(history, topic_partition, records)
     return found
 
 
 def check_group(history: History, contents: Contents) -> list[str]:
     """That a group has read everything, when it has had the time for it."""
     return [
-        f"not read: {place} offset {offset}"
-        for place, records in contents.items()
+        f"not read: {topic_partition} offset {offset}"
+        for topic_partition, records in contents.items()
         for offset, _ in records
-        if offset not in history.consumed[place]
+        if offset not in history.consumed[topic_partition]
     ]
 
 
 def _check_acked(
-    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+    history: History, topic_partition: Partition, records: Sequence[tuple[int, bytes]]
 ) -> Iterator[str]:
     there = dict(records)
     values = set(there.values())
-    for written, offset in history.acked[place].items():
+    for written, offset in history.acked[topic_partition].items():
         if offset is None and written.encode() in values:
             continue
         value = None if offset is None else there.get(offset)
         if value != written.encode():
-            yield f"lost: {written} of {place} at offset {offset}, where there is {value!r}"
+            yield f"lost: {written} of {topic_partition} at offset {offset}, which holds {value!r}"
 
 
 def _check_order(
-    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+    history: History, topic_partition: Partition, records: Sequence[tuple[int, bytes]]
 ) -> Iterator[str]:
     """A writer that is not idempotent may repeat itself, and send a record after a later one.
 
@@ -64,22 +65,22 @@ def _check_order(
         if written.writer not in history.idempotent:
             continue
         if written in seen:
-            yield f"duplicated: {written} of {place} at offset {offset}"
+            yield f"duplicated: {written} of {topic_partition} at offset {offset}"
             continue
         seen.add(written)
         if written.number < latest.get(written.writer, -1):
-            yield f"out of order: {written} of {place} at offset {offset}"
+            yield f"out of order: {written} of {topic_partition} at offset {offset}"
         latest[written.writer] = written.number
 
 
 def _check_consumed(
-    history: History, place: Place, records: Sequence[tuple[int, bytes]]
+    history: History, topic_partition: Partition, records: Sequence[tuple[int, bytes]]
 ) -> Iterator[str]:
     there = dict(records)
-    for offset, value in history.consumed[place].items():
+    for offset, value in history.consumed[topic_partition].items():
         now = there.get(offset)
         if now != value:
-            yield f"changed: {value!r} was read from {place} at offset {offset}, now {now!r}"
+            yield f"changed: {value!r} was read from {topic_partition} at {offset}, now {now!r}"
 
 
 def check_copies(history: History, sources: Contents, copies: Contents) -> list[str]:
@@ -87,11 +88,11 @@ def check_copies(history: History, sources: Contents, copies: Contents) -> list[
     there = [Copied.decode(value) for records in copies.values() for _, value in records]
     found = list(_check_transactions(history, there))
     counts = Counter((copy.source, copy.offset) for copy in there)
-    for place, records in sources.items():
+    for topic_partition, records in sources.items():
         for offset, _ in records:
-            count = counts[place, offset]
+            count = counts[topic_partition, offset]
             if count != 1:
-                found.append(f"copied {count} times: {place} offset {offset}")
+                found.append(f"copied {count} times: {topic_partition} offset {offset}")
     return found
 
 

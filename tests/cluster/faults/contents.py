@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from tests.cluster.faults.history import Place
-from tests.cluster.faults.workload import NO_LOGIN, consumer_config, place_of, record_of
+from tests.cluster.faults.history import Partition
+from tests.cluster.faults.workload import NO_LOGIN, consumer_config, partition_of, record_of
 
 SILENCE_S = 120.0
 _BATCH = 5_000
@@ -22,7 +22,7 @@ def read_topic(
     *,
     committed_only: bool = False,
     login: Mapping[str, object] = NO_LOGIN,
-) -> dict[Place, list[tuple[int, bytes]]]:
+) -> dict[Partition, list[tuple[int, bytes]]]:
     """Offsets and values by partition, up to the end that it has now, or further.
 
     Unreadable when nothing more comes.
@@ -36,44 +36,57 @@ def read_topic(
             "enable.partition.eof": True,
         }
     )
-    places = [Place(topic, partition) for partition in range(partitions)]
+    topic_partitions = [Partition(topic, partition) for partition in range(partitions)]
     try:
-        ends = {place: _end_offset(consumer, place) for place in places}
-        consumer.assign([TopicPartition(*place, 0) for place in places])
+        ends = {
+            topic_partition: _end_offset(consumer, topic_partition)
+            for topic_partition in topic_partitions
+        }
+        consumer.assign(
+            [TopicPartition(*topic_partition, 0) for topic_partition in topic_partitions]
+        )
         return _read(consumer, ends)
     finally:
         consumer.close()
 
 
-def _read(consumer: Consumer, ends: dict[Place, int]) -> dict[Place, list[tuple[int, bytes]]]:
+def _read(
+    consumer: Consumer, ends: dict[Partition, int]
+) -> dict[Partition, list[tuple[int, bytes]]]:
     """While others write, the end moves on; the last record may be a marker, which is not seen."""
-    records: dict[Place, list[tuple[int, bytes]]] = {place: [] for place in ends}
+    records: dict[Partition, list[tuple[int, bytes]]] = {
+        topic_partition: [] for topic_partition in ends
+    }
     unread = set(ends)
     heard_at = time.monotonic()
     while unread:
         if time.monotonic() > heard_at + SILENCE_S:
             raise Unreadable(f"cannot be read to the end: {sorted(unread)} of {ends}")
         for message in consumer.consume(_BATCH, timeout=0.5):
-            place, error = place_of(message), message.error()
+            topic_partition, error = partition_of(message), message.error()
             if error is None:
                 offset, value = record_of(message)
-                records[place].append((offset, value))
+                records[topic_partition].append((offset, value))
                 heard_at = time.monotonic()
-                if offset + 1 >= ends[place]:
-                    unread.discard(place)
+                if offset + 1 >= ends[topic_partition]:
+                    unread.discard(topic_partition)
             elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard(place)
+                unread.discard(topic_partition)
     return records
 
 
-def _end_offset(consumer: Consumer, place: Place) -> int:
+def _end_offset(consumer: Consumer, topic_partition: Partition) -> int:
     """A leader that is new does not know it at once."""
     deadline = time.monotonic() + SILENCE_S
     while True:
         try:
-            _, end_offset = consumer.get_watermark_offsets(TopicPartition(*place), timeout=10)
+            _, end_offset = consumer.get_watermark_offsets(
+                TopicPartition(*topic_partition), timeout=10
+            )
         except KafkaException as error:
             if time.monotonic() > deadline:
-                raise Unreadable(f"the end of {place} cannot be found: {error}") from error
+                raise Unreadable(
+                    f"the end of {topic_partition} cannot be found: {error}"
+                ) from error
         else:
             return end_offset

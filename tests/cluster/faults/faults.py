@@ -59,7 +59,9 @@ class Faults:
 
     def bring_back(self) -> list[int]:
         """Nodes that do not run, though a fault has left them running; they do now."""
-        ended = [one for one in self._cluster.ids if one not in self._cluster.running]
+        ended = [
+            other_id for other_id in self._cluster.ids if other_id not in self._cluster.running
+        ]
         for node_id in ended:
             self._cluster.kill(node_id)
             self._cluster.restart(node_id)
@@ -92,8 +94,8 @@ class Faults:
         self._cut((source, target))
 
     def cut_both_ways(self) -> None:
-        one, other = self._chance.sample(self._cluster.ids, 2)
-        self._cut((one, other), (other, one))
+        node_id, other = self._chance.sample(self._cluster.ids, 2)
+        self._cut((node_id, other), (other, node_id))
 
     def cut_off(self) -> None:
         """From all other nodes; clients still reach it."""

@@ -120,7 +120,7 @@ class Trial:
         return self._cluster.node(VICTIM).data
 
     def _fill(self, topic: str) -> None:
-        replicas = [VICTIM, *(one for one in self._cluster.ids if one != VICTIM)]
+        replicas = [VICTIM, *(node_id for node_id in self._cluster.ids if node_id != VICTIM)]
         config: dict[str, Any] = {"internal_segment_bytes": "1500", "index_interval_bytes": "150"}
         if self._nodes > 1:
             config["min_insync_replicas"] = "2"
@@ -197,8 +197,8 @@ class Trial:
             if state(self._cluster, topic).leader == VICTIM:
                 return True
             client = admin(self._cluster)
-            places = [TopicPartition(topic, 0)]
-            client.elect_leaders(ElectionType.PREFERRED, places).result(REQUEST_TIMEOUT_S)
+            topic_partitions = [TopicPartition(topic, 0)]
+            client.elect_leaders(ElectionType.PREFERRED, topic_partitions).result(REQUEST_TIMEOUT_S)
             return False
 
         wait_until(leads, f"{topic} led by {VICTIM}")

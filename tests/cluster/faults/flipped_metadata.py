@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 )
 from tests.broker_process import BrokerProcess
 from tests.cluster.faults.contents import read_topic
-from tests.cluster.faults.history import Place
+from tests.cluster.faults.history import Partition
 from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 from tests.cluster.topics import consume, create, is_whole, produce
 
@@ -61,7 +61,7 @@ KINDS: Final = (
 )
 VOTERS: Final = (1, 2, 3)
 REFUSED, WHOLE = "refused", "whole"
-Contents = dict[Place, list[tuple[int, bytes]]]
+Contents = dict[Partition, list[tuple[int, bytes]]]
 
 
 @dataclass
@@ -154,9 +154,9 @@ def _start(directory: Path, contents: Contents) -> tuple[str, str | None]:
     try:
         broker.wait_until_ready()
     except AssertionError:
-        said = [line for line in broker.log_text().splitlines() if line.startswith("ottla: ")]
+        lines = [line for line in broker.log_text().splitlines() if line.startswith("ottla: ")]
         broker.kill()
-        right = len(said) == 1 and str(directory) in said[0] and "Traceback" not in said[0]
+        right = len(lines) == 1 and str(directory) in lines[0] and "Traceback" not in lines[0]
         return REFUSED, None if right else f"it ended with {broker.log_text()[-500:]!r}"
     try:
         if read_topic(broker.bootstrap, TOPIC, PARTITIONS) != contents:

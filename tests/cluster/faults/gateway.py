@@ -52,14 +52,14 @@ class Pace(NamedTuple):
 
 class Delivered(NamedTuple):
     name: str  # Of the message, as its publisher calls it.
-    place: tuple[int, int]  # Partition and offset; a message that was sent twice has two.
+    position: tuple[int, int]  # Partition and offset; a message that was sent twice has two.
     delivery_count: int
     handle: str
 
     @classmethod
     def of(cls, shown: dict[str, Any]) -> Self:
-        place = shown["partition"], shown["offset"]
-        return cls(shown["value"], place, shown["delivery_count"], shown["delivery"])
+        position = shown["partition"], shown["offset"]
+        return cls(shown["value"], position, shown["delivery_count"], shown["delivery"])
 
 
 class Acked(NamedTuple):
@@ -99,18 +99,20 @@ class History:
 
     def on_released(self, delivered: Delivered, until_s: float) -> None:
         with self.lock:
-            self.released_until_s[delivered.place] = until_s
+            self.released_until_s[delivered.position] = until_s
             self.delays_count += 1
 
     def on_delivered(self, delivered: Delivered, asked_s: float) -> None:
         now_s = time.time()
-        name, place, count, _ = delivered
+        name, position, count, _ = delivered
         with self.lock:
             self.deliveries_count += 1
-            until_s = max(self.released_until_s.pop(place, 0.0), self.deliver_at_s.get(name, 0.0))
+            until_s = max(
+                self.released_until_s.pop(position, 0.0), self.deliver_at_s.get(name, 0.0)
+            )
             if until_s - now_s > CLOCK_S:
                 self.findings.append(f"{name} came {until_s - now_s:.3f} s too early")
-            acked = self.acked.get(place)
+            acked = self.acked.get(position)
             # A delivery that was made before may be late; that is none too many.
             if acked is not None and (count > acked.delivery_count or asked_s > acked.at_s):
                 self.findings.append(
@@ -120,7 +122,7 @@ class History:
 
     def on_acked(self, delivered: Delivered) -> None:
         with self.lock:
-            self.acked[delivered.place] = Acked(delivered.delivery_count, time.time())
+            self.acked[delivered.position] = Acked(delivered.delivery_count, time.time())
 
     def on_acking(self, done: Iterable[Delivered]) -> None:
         """Whether or not a confirmation comes, they may be done with."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class Partition(NamedTuple):
     topic: str
     partition: int
 
@@ -38,7 +38,7 @@ class Copied(NamedTuple):
 
     writer: str
     transaction: int
-    source: Place
+    source: Partition
     offset: int  # Of the source.
 
     def encode(self) -> bytes:
@@ -49,7 +49,7 @@ class Copied(NamedTuple):
     def decode(cls, value: bytes) -> "Copied":
         writer, transaction, source, offset = value.decode().split()
         topic, _, partition = source.rpartition("/")
-        return cls(writer, int(transaction), Place(topic, int(partition)), int(offset))
+        return cls(writer, int(transaction), Partition(topic, int(partition)), int(offset))
 
 
 class Transaction(NamedTuple):
@@ -64,9 +64,11 @@ class History:
     """Threads add to it; whoever checks it waits until they have ended."""
 
     # Offsets, or None: an idempotent producer may hear that a record is there, and not where.
-    acked: dict[Place, dict[Written, int | None]] = field(default_factory=lambda: defaultdict(dict))
+    acked: dict[Partition, dict[Written, int | None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     idempotent: set[str] = field(default_factory=set)  # Writers.
-    consumed: dict[Place, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    consumed: dict[Partition, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
     transactions: list[Transaction] = field(default_factory=list)
     assignments: Counter[str] = field(default_factory=Counter)  # By group, one for each member.
     problems: list[str] = field(default_factory=list)  # What a client saw that must not be.
@@ -80,18 +82,18 @@ class History:
     def consumed_count(self) -> int:
         return sum(map(len, self.consumed.values()))
 
-    def on_acked(self, place: Place, written: Written, offset: int | None) -> None:
+    def on_acked(self, topic_partition: Partition, written: Written, offset: int | None) -> None:
         with self._lock:
-            self.acked[place][written] = offset
+            self.acked[topic_partition][written] = offset
 
-    def on_consumed(self, place: Place, records: Iterable[tuple[int, bytes]]) -> None:
+    def on_consumed(self, topic_partition: Partition, records: Iterable[tuple[int, bytes]]) -> None:
         """A record once read is the same whenever it is read again."""
         with self._lock:
-            known = self.consumed[place]
+            known = self.consumed[topic_partition]
             for offset, value in records:
                 if known.setdefault(offset, value) != value:
                     self.problems.append(
-                        f"{place} offset {offset} was {known[offset]!r} and is {value!r}"
+                        f"{topic_partition} offset {offset} was {known[offset]!r} and is {value!r}"
                     )
 
     def on_transaction(self, transaction: Transaction) -> None:
@@ -109,9 +111,9 @@ class History:
     def save(self, path: Path) -> None:
         """For whoever looks into a failure."""
         with path.open("w") as file:
-            for place, acked in self.acked.items():
+            for topic_partition, acked in self.acked.items():
                 for written, offset in acked.items():
-                    file.write(json.dumps(["acked", *place, offset, *written]) + "\n")
+                    file.write(json.dumps(["acked", *topic_partition, offset, *written]) + "\n")
             for transaction in self.transactions:
                 file.write(json.dumps(["transaction", *transaction]) + "\n")
             for text in self.problems:

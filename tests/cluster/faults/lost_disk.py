@@ -150,9 +150,9 @@ class Trial:
         node.launch()
         wait_until(lambda: not node.is_running, "the end of a node without its disk")
         code = node.stop()
-        said = node.log_text()[before:]
-        if code != 1 or reason not in said:
-            self._find(f"exit code {code}, and the log says {said[-500:]!r}")
+        logged = node.log_text()[before:]
+        if code != 1 or reason not in logged:
+            self._find(f"exit code {code}, and the log says {logged[-500:]!r}")
 
     def _join_again(self, node_id: int) -> None:
         cluster, node = self._cluster, self._cluster.node(node_id)

@@ -74,7 +74,9 @@ class Worker:
         self._consumer.subscribe(["in"])
         while True:
             self._pause_at("idle")
-            messages = [one for one in self._consumer.consume(50, 0.5) if one.error() is None]
+            messages = [
+                message for message in self._consumer.consume(50, 0.5) if message.error() is None
+            ]
             if not messages:
                 continue
             try:
@@ -103,9 +105,9 @@ class Worker:
         self._pause_at("queued")
         self._producer.flush(PATIENCE_S)
         self._pause_at("flushed")
-        offsets = {one.partition() or 0: (one.offset() or 0) + 1 for one in messages}
+        offsets = {consumed.partition() or 0: (consumed.offset() or 0) + 1 for consumed in messages}
         self._producer.send_offsets_to_transaction(
-            [TopicPartition("in", *place) for place in offsets.items()],
+            [TopicPartition("in", *position) for position in offsets.items()],
             self._consumer.consumer_group_metadata(),
             PATIENCE_S,
         )
@@ -113,9 +115,9 @@ class Worker:
         self._producer.commit_transaction(PATIENCE_S)
 
     def _rewind(self) -> None:
-        for place in self._consumer.committed(self._consumer.assignment(), PATIENCE_S):
-            place.offset = place.offset if place.offset >= 0 else OFFSET_BEGINNING
-            self._consumer.seek(place)
+        for position in self._consumer.committed(self._consumer.assignment(), PATIENCE_S):
+            position.offset = position.offset if position.offset >= 0 else OFFSET_BEGINNING
+            self._consumer.seek(position)
 
 
 class Feed(threading.Thread):

@@ -93,7 +93,7 @@ class Attackers(threading.Thread):
             if self._attack.drips and now >= drip_at:
                 drip_at = now + DRIP_S
                 for connected in list(self._unsent):
-                    self._try(connected, lambda one: one.send(b"\0"))
+                    self._try(connected, lambda peer: peer.send(b"\0"))
         for connected in list(self._unsent):
             self._forget(connected)
         self._selector.close()
@@ -112,10 +112,10 @@ class Attackers(threading.Thread):
 
     def _send(self, connected: socket.socket) -> None:
         if self._attack.asks:
-            self._try(connected, lambda one: one.send(API_VERSIONS_REQUEST * 500))
+            self._try(connected, lambda peer: peer.send(API_VERSIONS_REQUEST * 500))
             return
         unsent = self._unsent[connected]
-        sent = self._try(connected, lambda one: one.send(memoryview(CHUNK)[:unsent]))
+        sent = self._try(connected, lambda peer: peer.send(memoryview(CHUNK)[:unsent]))
         if connected in self._unsent:
             self._unsent[connected] = unsent - sent
             if unsent == sent:
@@ -237,7 +237,9 @@ class Stalled:
                 lambda: self._history.acked_count >= acked_before + ACKED_MIN, "acknowledgements"
             )
             wait_until(
-                lambda: all(one.problems or one.answers_count >= ANSWERS_MIN for one in probes),
+                lambda: all(
+                    probe.problems or probe.answers_count >= ANSWERS_MIN for probe in probes
+                ),
                 "answers",
             )
             acked = self._history.acked_count - acked_before

@@ -38,7 +38,7 @@ class Stops:
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        times = ", ".join(f"{one:.1f}" for one in self.seconds)
+        times = ", ".join(f"{seconds:.1f}" for seconds in self.seconds)
         return (
             f"{len(self.seconds)} stops of all nodes took {times} s; "
             f"{sum(map(bool, self.codes))} nodes failed, {len(self.given_up)} gave up waiting; "

@@ -24,7 +24,7 @@ from benchmarks.peers.peer import Unavailable
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from tests.cluster.faults.workload import place_of
+from tests.cluster.faults.workload import partition_of
 from tests.cluster.processes import ClusterProcesses, wait_until
 
 HERE: Final = Path(__file__).parent
@@ -172,7 +172,7 @@ class StreamsTrial:
                 if message is None:
                     break
                 if message.error() is not None:
-                    ended.add(place_of(message).partition)
+                    ended.add(partition_of(message).partition)
                     continue
                 key, value = message.key(), message.value()
                 assert key is not None

@@ -2,10 +2,10 @@
 
 import pytest
 from tests.cluster.faults.checker import check, check_copies, check_group
-from tests.cluster.faults.history import Copied, History, Place, Transaction, Written
+from tests.cluster.faults.history import Copied, History, Partition, Transaction, Written
 
-PLACE = Place("records", 0)
-COPIES = Place("copies", 0)
+RECORDS = Partition("records", 0)
+COPIES = Partition("copies", 0)
 
 
 def history(*acked: tuple[Written, int | None], idempotent: bool = True) -> History:
@@ -13,14 +13,14 @@ def history(*acked: tuple[Written, int | None], idempotent: bool = True) -> Hist
     if idempotent:
         made.idempotent.add("a")
     for written, offset in acked:
-        made.on_acked(PLACE, written, offset)
+        made.on_acked(RECORDS, written, offset)
     return made
 
 
-def log(*numbers: int) -> dict[Place, list[tuple[int, bytes]]]:
+def log(*numbers: int) -> dict[Partition, list[tuple[int, bytes]]]:
     """One writer's records, by their numbers."""
     return {
-        PLACE: [(offset, Written("a", number).encode()) for offset, number in enumerate(numbers)]
+        RECORDS: [(offset, Written("a", number).encode()) for offset, number in enumerate(numbers)]
     }
 
 
@@ -39,42 +39,42 @@ def kinds(findings: list[str]) -> list[str]:
     ],
 )
 def test_what_an_idempotent_writer_was_promised(numbers: tuple[int, ...], found: list[str]) -> None:
-    told = history((Written("a", 0), 0), (Written("a", 1), 1))
-    assert kinds(check(told, log(*numbers))) == found
+    written = history((Written("a", 0), 0), (Written("a", 1), 1))
+    assert kinds(check(written, log(*numbers))) == found
 
 
 def test_what_was_acknowledged_without_an_offset_is_there() -> None:
-    told = history((Written("a", 0), 0), (Written("a", 1), None))
-    assert check(told, log(0, 1)) == []
-    assert kinds(check(told, log(0, 2))) == ["lost"]
+    written = history((Written("a", 0), 0), (Written("a", 1), None))
+    assert check(written, log(0, 1)) == []
+    assert kinds(check(written, log(0, 2))) == ["lost"]
 
 
 def test_a_writer_that_is_not_idempotent_may_repeat_itself_and_change_places() -> None:
-    told = history((Written("a", 0), 0), (Written("a", 1), 2), idempotent=False)
-    assert check(told, log(0, 0, 1, 0)) == []
-    assert kinds(check(told, log(1, 0, 1))) == ["lost"]
-    assert check(told, log(0, 2, 1)) == []
+    written = history((Written("a", 0), 0), (Written("a", 1), 2), idempotent=False)
+    assert check(written, log(0, 0, 1, 0)) == []
+    assert kinds(check(written, log(1, 0, 1))) == ["lost"]
+    assert check(written, log(0, 2, 1)) == []
 
 
 def test_what_was_read_stays() -> None:
-    told = history()
-    told.on_consumed(PLACE, [(0, b"a 0"), (1, b"a 7")])
-    assert kinds(check(told, log(0, 1))) == ["changed"]
-    told.on_consumed(PLACE, [(1, b"a 1")])
-    assert len(told.problems) == 1
+    seen = history()
+    seen.on_consumed(RECORDS, [(0, b"a 0"), (1, b"a 7")])
+    assert kinds(check(seen, log(0, 1))) == ["changed"]
+    seen.on_consumed(RECORDS, [(1, b"a 1")])
+    assert len(seen.problems) == 1
 
 
 def test_a_group_has_read_everything() -> None:
-    told = history()
-    told.on_consumed(PLACE, [(0, b"a 0")])
-    assert kinds(check_group(told, log(0, 1))) == ["not read"]
+    seen = history()
+    seen.on_consumed(RECORDS, [(0, b"a 0")])
+    assert kinds(check_group(seen, log(0, 1))) == ["not read"]
 
 
-def copies(*transactions: int) -> dict[Place, list[tuple[int, bytes]]]:
+def copies(*transactions: int) -> dict[Partition, list[tuple[int, bytes]]]:
     """Of the records in their order, each by one of these transactions."""
     return {
         COPIES: [
-            (offset, Copied("c", transaction, PLACE, offset).encode())
+            (offset, Copied("c", transaction, RECORDS, offset).encode())
             for offset, transaction in enumerate(transactions)
         ]
     }
@@ -94,14 +94,14 @@ def copies(*transactions: int) -> dict[Place, list[tuple[int, bytes]]]:
 def test_transactions_are_there_as_a_whole_or_not_at_all(
     committed: bool | None, by: tuple[int, ...], found: list[str]
 ) -> None:
-    told = history()
-    told.on_transaction(Transaction("c", 1, 2, committed))
-    assert kinds(check_copies(told, log(0, 1), copies(*by))) == found
+    seen = history()
+    seen.on_transaction(Transaction("c", 1, 2, committed))
+    assert kinds(check_copies(seen, log(0, 1), copies(*by))) == found
 
 
 def test_a_record_is_copied_once() -> None:
-    told = history()
-    told.on_transaction(Transaction("c", 1, 1, True))
-    told.on_transaction(Transaction("c", 2, 1, True))
-    twice = {COPIES: copies(1)[COPIES] + [(1, Copied("c", 2, PLACE, 0).encode())]}
-    assert kinds(check_copies(told, log(0), twice)) == ["copied 2 times"]
+    seen = history()
+    seen.on_transaction(Transaction("c", 1, 1, True))
+    seen.on_transaction(Transaction("c", 2, 1, True))
+    twice = {COPIES: copies(1)[COPIES] + [(1, Copied("c", 2, RECORDS, 0).encode())]}
+    assert kinds(check_copies(seen, log(0), twice)) == ["copied 2 times"]

@@ -216,11 +216,13 @@ class Trial:
         end_all(writers)
         outcome.findings = self._check(cluster, links, lambda: end_all(workers))
         intruders = [worker for worker in workers if isinstance(worker, Intruder)]
-        outcome.refused_count = sum(one.refused_count for one in intruders)
+        outcome.refused_count = sum(intruder.refused_count for intruder in intruders)
         outcome.acked_count = history.acked_count
         outcome.consumed_count = history.consumed_count
         outcome.assignments = history.assignments
-        outcome.transactions = Counter(one.committed for one in history.transactions)
+        outcome.transactions = Counter(
+            transaction.committed for transaction in history.transactions
+        )
 
     def _check(
         self, cluster: ClusterProcesses, links: Links, end_all: Callable[[], None]
@@ -284,10 +286,10 @@ def _not_in_sync(admin: AdminClient) -> list[str]:
     except KafkaException as error:
         return [str(error)]
     return [
-        f"{name}-{one.id} led by {one.leader}, {one.isrs} of {one.replicas}"
+        f"{name}-{partition.id} led by {partition.leader}, {partition.isrs} of {partition.replicas}"
         for name, topic in topics.items()
-        for one in topic.partitions.values()
-        if one.leader < 0 or len(one.isrs) < len(one.replicas)
+        for partition in topic.partitions.values()
+        if partition.leader < 0 or len(partition.isrs) < len(partition.replicas)
     ]
 
 

@@ -15,7 +15,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from tests.cluster.faults.history import Copied, History, Place, Transaction, Written
+from tests.cluster.faults.history import Copied, History, Partition, Transaction, Written
 
 DELIVERY_TIMEOUT_MS = 600_000  # Nothing is given up: what the cluster lost would go unnoticed.
 END_TIMEOUT_S = 120.0
@@ -103,21 +103,29 @@ class Writer(Worker):
     def _send(self, partition: int) -> None:
         written = Written(self.name, self._numbers[partition])
         self._numbers[partition] += 1
-        place = Place(self._topic, partition)
+        topic_partition = Partition(self._topic, partition)
         self._producer.produce(
             self._topic,
             written.encode(),
             partition=partition,
-            on_delivery=lambda error, message: self._on_delivery(place, written, error, message),
+            on_delivery=lambda error, message: self._on_delivery(
+                topic_partition, written, error, message
+            ),
         )
 
     def _on_delivery(
-        self, place: Place, written: Written, error: KafkaError | None, message: Message
+        self,
+        topic_partition: Partition,
+        written: Written,
+        error: KafkaError | None,
+        message: Message,
     ) -> None:
         if error is None:
-            self.history.on_acked(place, written, message.offset())
+            self.history.on_acked(topic_partition, written, message.offset())
         else:
-            self.history.on_problem(f"{self.name}: {written} of {place} was refused: {error}")
+            self.history.on_problem(
+                f"{self.name}: {written} of {topic_partition} was refused: {error}"
+            )
 
 
 class Reader(Worker):
@@ -151,12 +159,12 @@ class Reader(Worker):
             self._consumer.close()
 
     def _note(self, messages: Sequence[Message]) -> None:
-        by_place: dict[Place, list[tuple[int, bytes]]] = {}
+        by_partition: dict[Partition, list[tuple[int, bytes]]] = {}
         for message in messages:
             if message.error() is None:
-                by_place.setdefault(place_of(message), []).append(record_of(message))
-        for place, records in by_place.items():
-            self.history.on_consumed(place, records)
+                by_partition.setdefault(partition_of(message), []).append(record_of(message))
+        for topic_partition, records in by_partition.items():
+            self.history.on_consumed(topic_partition, records)
 
 
 class Copier(Worker):
@@ -250,10 +258,10 @@ class Copier(Worker):
             self.history.on_transaction(Transaction(self.name, number, size, committed))
 
     def _produce_copy(self, producer: Producer, number: int, message: Message) -> None:
-        place, offset = place_of(message), offset_of(message)
+        source, offset = partition_of(message), offset_of(message)
         producer.produce(
             self._target,
-            Copied(self.name, number, place, offset).encode(),
+            Copied(self.name, number, source, offset).encode(),
             partition=offset % self._partitions,
         )
 
@@ -282,15 +290,17 @@ def _rewind(consumer: Consumer) -> None:
 
 
 def _next_offsets(messages: Iterable[Message]) -> list[TopicPartition]:
-    next_offsets = {place_of(message): offset_of(message) + 1 for message in messages}
-    return [TopicPartition(*place, offset) for place, offset in next_offsets.items()]
+    next_offsets = {partition_of(message): offset_of(message) + 1 for message in messages}
+    return [
+        TopicPartition(*topic_partition, offset) for topic_partition, offset in next_offsets.items()
+    ]
 
 
-def place_of(message: Message) -> Place:
+def partition_of(message: Message) -> Partition:
     topic, partition = message.topic(), message.partition()
     assert topic is not None
     assert partition is not None
-    return Place(topic, partition)
+    return Partition(topic, partition)
 
 
 def offset_of(message: Message) -> int:

@@ -130,8 +130,8 @@ def test_an_open_transaction_is_shown_and_aborted(
 
 
 def letter_headers(topic: str, offset: int) -> list[tuple[str, bytes]]:
-    said = {"topic": topic, "partition": 1, "offset": offset, "group": "g", "delivery.count": 5}
-    return [(f"__dlq.errors.{name}", str(value).encode()) for name, value in said.items()]
+    values = {"topic": topic, "partition": 1, "offset": offset, "group": "g", "delivery.count": 5}
+    return [(f"__dlq.errors.{name}", str(value).encode()) for name, value in values.items()]
 
 
 def test_dead_letters_are_looked_at_and_redriven(
@@ -153,8 +153,8 @@ def test_dead_letters_are_looked_at_and_redriven(
     assert [each["origin"]["offset"] for each in letters] == [7, 8, 9]
     assert len(http.get(f"/dead-letters/{dead}?max=2").json()["letters"]) == 2
 
-    one = http.post(f"/dead-letters/{dead}:redrive", json={"partition": 0, "offset": 1})
-    assert one.json()["letter"]["value"] == "letter 8"
+    redriven = http.post(f"/dead-letters/{dead}:redrive", json={"partition": 0, "offset": 1})
+    assert redriven.json()["letter"]["value"] == "letter 8"
     letters = http.get(f"/dead-letters/{dead}").json()["letters"]
     assert [each["redriven"] is not None for each in letters] == [False, True, False]
 

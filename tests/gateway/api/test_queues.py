@@ -84,12 +84,12 @@ def test_a_batch_has_a_result_for_each(http: httpx.Client, bootstrap: str, topic
 
 def test_groups_do_not_know_each_other(http: httpx.Client, bootstrap: str, topic: str) -> None:
     publish(bootstrap, topic, b"a")
-    (one,) = receive(http, f"{topic}/g1", 1)
-    (two,) = receive(http, f"{topic}/g2", 1)
-    wrong = http.post(f"/queues/{topic}/g2:ack", json={"delivery": one["delivery"]})
+    (first,) = receive(http, f"{topic}/g1", 1)
+    (second,) = receive(http, f"{topic}/g2", 1)
+    wrong = http.post(f"/queues/{topic}/g2:ack", json={"delivery": first["delivery"]})
     assert wrong.status_code == 400
     assert wrong.headers["content-type"] == "application/problem+json"
-    for group, found in (("g1", one), ("g2", two)):
+    for group, found in (("g1", first), ("g2", second)):
         done = http.post(f"/queues/{topic}/{group}:ack", json={"delivery": found["delivery"]})
         assert done.status_code == 204
 

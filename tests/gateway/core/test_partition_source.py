@@ -104,7 +104,7 @@ def test_an_open_or_aborted_transaction_is_not_shown(
 def test_where_readers_begin(bootstrap: str, blocking: BlockingCluster) -> None:
     topic = create_topic(blocking, partitions=3)
     produce(bootstrap, topic, 0, "a", "b")
-    one = Filter(partitions=frozenset({0}))
+    filter_ = Filter(partitions=frozenset({0}))
 
     async def scenario(tails: Tails) -> None:
         async def at(start: Start, wanted: Filter = EVERYTHING) -> dict[int, int]:
@@ -113,8 +113,8 @@ def test_where_readers_begin(bootstrap: str, blocking: BlockingCluster) -> None:
         assert await at(Start(LATEST)) == {0: 2, 1: 0, 2: 0}
         assert await at(Start(EARLIEST)) == {0: 0, 1: 0, 2: 0}
         assert await at(Start(1 << 50)) == {0: 2, 1: 0, 2: 0}
-        assert await at(Start(0), one) == {0: 0}
-        assert await at(Start(offset=1), one) == {0: 1}
+        assert await at(Start(0), filter_) == {0: 0}
+        assert await at(Start(offset=1), filter_) == {0: 1}
         assert await at(Start(EARLIEST, offsets={1: 7})) == {0: 0, 1: 7, 2: 0}
         with pytest.raises(ValueError, match="3 partitions"):
             await at(Start(offset=1))

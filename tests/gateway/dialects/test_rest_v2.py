@@ -144,8 +144,8 @@ def test_metadata_has_the_proxys_form_for_its_clients(http: httpx.Client, topic:
         {"broker": leader, "leader": True, "in_sync": True}
     ]
     assert http.get(f"/topics/{topic}/partitions", headers=PROXY).json() == found["partitions"]
-    one = http.get(f"/topics/{topic}/partitions/1", headers=PROXY).json()
-    assert one == found["partitions"][1]
+    partition = http.get(f"/topics/{topic}/partitions/1", headers=PROXY).json()
+    assert partition == found["partitions"][1]
 
 
 def test_offsets_and_what_is_missing(http: httpx.Client, topic: str) -> None:

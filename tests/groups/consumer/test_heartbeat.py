@@ -79,11 +79,11 @@ def test_a_partition_changes_hands_in_two_steps() -> None:
     assert (joined.member_epoch, coordinator.assigned(joined)) == (3, set())
     assert describe(coordinator).group_state == "Reconciling"
 
-    told = coordinator.beat("m", 2)
+    revoking = coordinator.beat("m", 2)
     assert [*coordinator.last_records] == [
         current_record("m", 2, 2, (0, 1), state=1, revoking=(2, 3)),
     ]
-    assert (told.member_epoch, coordinator.assigned(told)) == (2, {("t", 0), ("t", 1)})
+    assert (revoking.member_epoch, coordinator.assigned(revoking)) == (2, {("t", 0), ("t", 1)})
 
     coordinator.beat("n", 3)
     assert [*coordinator.last_records] == []
@@ -168,9 +168,9 @@ def test_deleted_topics_are_taken_away() -> None:
     del coordinator.catalog.topics["u"]
     coordinator.catalog.topics_version += 1
 
-    told = coordinator.beat("m", 2)
+    response = coordinator.beat("m", 2)
 
-    assert coordinator.assigned(told) == ALL_OF_T
+    assert coordinator.assigned(response) == ALL_OF_T
     done = coordinator.beat("m", 2, owned=ALL_OF_T)
     assert done.member_epoch == 3
 

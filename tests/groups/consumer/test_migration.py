@@ -48,8 +48,8 @@ def test_a_classic_group_is_upgraded_by_its_first_consumer_member() -> None:
 def test_the_classic_member_goes_on_in_the_consumer_group() -> None:
     coordinator, member_id = upgraded_group()
 
-    told = coordinator.join(member_id, protocols=owning(0, 1, 2, 3)).value
-    assert (told.generation_id, told.leader, told.protocol_name) == (1, "", "range")
+    rejoined = coordinator.join(member_id, protocols=owning(0, 1, 2, 3)).value
+    assert (rejoined.generation_id, rejoined.leader, rejoined.protocol_name) == (1, "", "range")
     synced = coordinator.sync(member_id, 1, protocol="range", protocol_type="consumer").value
     assert assigned(synced.assignment) == {"t": (0, 1)}
     assert coordinator.assigned(coordinator.beat("new", 2)) is None

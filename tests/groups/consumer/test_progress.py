@@ -76,8 +76,8 @@ def test_a_member_gives_up_what_it_unsubscribed_from_before_the_next_target() ->
     owned = coordinator.assigned(both)
     assert owned == ALL_OF_T | {("u", 0), ("u", 1)}
 
-    told = coordinator.beat("a", 2, topics=("u",), owned=owned, rebalance_ms=60_000)
-    assert (told.member_epoch, coordinator.assigned(told)) == (2, {("u", 0), ("u", 1)})
+    response = coordinator.beat("a", 2, topics=("u",), owned=owned, rebalance_ms=60_000)
+    assert (response.member_epoch, coordinator.assigned(response)) == (2, {("u", 0), ("u", 1)})
     still = coordinator.beat("a", 2, owned=owned)
     assert coordinator.assigned(still) is None
     done = coordinator.beat("a", 2, owned={("u", 0), ("u", 1)})

@@ -119,17 +119,17 @@ def test_a_value_that_is_cut_short_is_refused(
     record: OffsetCommitRecord, version: int, data: DataObject
 ) -> None:
     key, value = by_general_codec(record, version)
-    cut = data.draw(st.integers(0, len(value) - 1))
+    size = data.draw(st.integers(0, len(value) - 1))
     with pytest.raises(ValueError, match="not the record of an offset"):
-        decode_offset_commit(key, value[:cut])
+        decode_offset_commit(key, value[:size])
 
 
 @given(records, st.data())
 def test_a_key_that_is_cut_short_is_refused(record: OffsetCommitRecord, data: DataObject) -> None:
     key, value = by_general_codec(record, 4)
-    cut = data.draw(st.integers(0, len(key) - 1))
+    size = data.draw(st.integers(0, len(key) - 1))
     with pytest.raises(ValueError, match="not the record of an offset"):
-        decode_offset_commit(key[:cut], value)
+        decode_offset_commit(key[:size], value)
 
 
 @pytest.mark.parametrize(

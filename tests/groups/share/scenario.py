@@ -38,12 +38,12 @@ class Scenario(TextScenario):
         name, *words = command.split()
         before = len(self.leader.coordinator.log)
         try:
-            told = list(getattr(self, f"_on_{name}")(*words))
+            trace = list(getattr(self, f"_on_{name}")(*words))
         except ApiError as error:
-            told = [f"{words[0]} <- {error.code.name}"]
+            trace = [f"{words[0]} <- {error.code.name}"]
         for record in self.leader.coordinator.log[before:]:
             yield f"+ {_show(record)}"
-        yield from told
+        yield from trace
 
     def _on_append(self, count: str, *words: str) -> Iterator[str]:
         batch = self.leader.append(int(count), deliverable="control" not in words)

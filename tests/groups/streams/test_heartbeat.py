@@ -80,8 +80,8 @@ def test_a_task_changes_hands_when_its_owner_has_given_it_up(coordinator: Coordi
     beat(coordinator)
     joined = beat(coordinator, "b")
     assert active(joined) == []
-    told = beat(coordinator, "a", 2, owned=owning(0, 1))
-    assert (told.member_epoch, active(told)) == (2, [("0", 0)])
+    revoked = beat(coordinator, "a", 2, owned=owning(0, 1))
+    assert (revoked.member_epoch, active(revoked)) == (2, [("0", 0)])
     assert active(beat(coordinator, "b", joined.member_epoch)) is None
     assert beat(coordinator, "a", 2, owned=owning(0)).member_epoch == 3
     assert active(beat(coordinator, "b", joined.member_epoch)) == [("0", 1)]
@@ -129,8 +129,8 @@ def test_a_new_group_waits_for_more_members() -> None:
     assert (first.member_epoch, active(first), statuses(first)) == (1, [], [5])
     second = beat(coordinator, "b")
     coordinator.advance(3_000)
-    told = beat(coordinator, "a", first.member_epoch)
-    assert (active(told), statuses(told)) == ([("0", 0)], [])
+    response = beat(coordinator, "a", first.member_epoch)
+    assert (active(response), statuses(response)) == ([("0", 0)], [])
     assert active(beat(coordinator, "b", second.member_epoch)) == [("0", 1)]
 
 
@@ -186,14 +186,14 @@ def test_everyone_is_told_to_shut_down(coordinator: Coordinator) -> None:
 def test_endpoints_of_processes(coordinator: Coordinator) -> None:
     endpoint = Endpoint(host="there", port=u16(8080))
     first = beat(coordinator, user_endpoint=endpoint)
-    told = beat(coordinator, epoch=first.member_epoch)
-    assert told.partitions_by_user_endpoint is not None
-    (where,) = told.partitions_by_user_endpoint
+    response = beat(coordinator, epoch=first.member_epoch)
+    assert response.partitions_by_user_endpoint is not None
+    (where,) = response.partitions_by_user_endpoint
     assert (where.user_endpoint.host, where.user_endpoint.port) == ("there", 8080)
     (topic,) = where.active_partitions
     assert (topic.topic, topic.partitions) == ("t", (0, 1))
     known = beat(
-        coordinator, epoch=first.member_epoch, endpoint_epoch=told.endpoint_information_epoch
+        coordinator, epoch=first.member_epoch, endpoint_epoch=response.endpoint_information_epoch
     )
     assert known.partitions_by_user_endpoint is None
 

@@ -27,26 +27,26 @@ def program(name: str, text: str, *arguments: str) -> Member:
 
 
 def test_what_fails_starts_again(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     member = program("a", FAILS_TWICE, str(tmp_path / "tries"))
-    group = Group([member], failures_max=3, say=said.append, pause_s=0.001)
+    group = Group([member], failures_max=3, say=lines.append, pause_s=0.001)
     group.run()
     assert group.given_up == []
-    assert [line for line in said if "try" in line] == ["a: try 1", "a: try 2", "a: try 3"]
-    assert said[1].startswith("a: failed with 3, starts again in ")
+    assert [line for line in lines if "try" in line] == ["a: try 1", "a: try 2", "a: try 3"]
+    assert lines[1].startswith("a: failed with 3, starts again in ")
 
 
 def test_what_goes_on_failing_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     members = [
         program("bad", "import sys; sys.exit(7)"),
         program("good", FAILS_TWICE, str(tmp_path / "tries")),
     ]
-    group = Group(members, failures_max=3, say=said.append, pause_s=0.001)
+    group = Group(members, failures_max=3, say=lines.append, pause_s=0.001)
     group.run()
     assert group.given_up == ["bad"]
-    assert "bad: given up after 3 failures in a row" in said
-    assert "good: try 3" in said
+    assert "bad: given up after 3 failures in a row" in lines
+    assert "good: try 3" in lines
 
 
 def test_a_stop_ends_all() -> None:

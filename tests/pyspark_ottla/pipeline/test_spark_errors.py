@@ -75,5 +75,5 @@ def test_the_cause_is_told_if_spark_does_not_tell_it() -> None:
     assert describe_error(hidden).message == (
         "Task not serializable: java.lang.IllegalStateException: Illegal size 3"
     )
-    told = CapturedError("Job aborted: java.lang.IllegalStateException: Illegal size 3", cause)
-    assert describe_error(told).message == str(told)
+    shown = CapturedError("Job aborted: java.lang.IllegalStateException: Illegal size 3", cause)
+    assert describe_error(shown).message == str(shown)

@@ -65,8 +65,8 @@ def test_a_coordinator_that_is_somewhere_else_now_is_asked_for(
     bootstrap: str, cluster: Cluster, topic: str
 ) -> None:
     options = parse(bootstrap, topic)
-    told = replace(message(options, 0, "run"), coordinator=("127.0.0.1", 1))
-    StreamWriter(options, SCHEMA).commit([told], 0)
+    moved = replace(message(options, 0, "run"), coordinator=("127.0.0.1", 1))
+    StreamWriter(options, SCHEMA).commit([moved], 0)
     assert list_open_ids(cluster, pattern_of(topic)) == []
     assert values(cluster, topic) == ["0"]
 

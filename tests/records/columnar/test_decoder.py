@@ -203,8 +203,8 @@ def test_damage_is_what_the_decoder_says(
             assume("UTF-8" not in str(error))
             return type(error), str(error)
 
-    said = outcome(expected)
-    assert outcome(decode) == said
+    reason = outcome(expected)
+    assert outcome(decode) == reason
 
 
 @given(count=st.integers(1, 2**31 - 1), body=st.binary(min_size=1, max_size=60))
