@@ -11,5 +11,5 @@ class DataLoss(Exception):
 
 def report_loss(message: str, *, fail: bool) -> None:
     if fail:
-        raise DataLoss(f"{message} (failOnDataLoss=false goes on without them)")
+        raise DataLoss(f"{message} (failOnDataLoss=false continues without them)")
     logger.warning("data loss: %s", message)

@@ -191,7 +191,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         for partition, offset in before.offsets.items():
             if partition not in after.offsets:
-                self._report(f"{partition} is not there any more; it was read up to {offset}")
+                self._report(f"{partition} no longer exists; it was read up to {offset}")
             elif _is_made_again(partition.topic, before, after):
                 self._report(
                     f"{partition} was deleted and made again; it was read up to {offset}"

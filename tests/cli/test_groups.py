@@ -125,7 +125,7 @@ def test_a_share_group(share_group: ShareConsumer, ottla: Ottla, bootstrap: str)
     ).json
     refused = groups("reset-offsets", GROUP, "--to-earliest")
     assert refused.exit_code == 1
-    assert "stop its members" in refused.errors
+    assert "stop them first" in refused.errors
 
     share_group.close()
 

@@ -93,7 +93,10 @@ def test_a_topic_that_has_the_replicas_already(ottla: Ottla, bootstrap: str) -> 
     ottla("topics", "create", "reassigned", bootstrap=bootstrap)
     for option in (("--replicas", "1"), ("--replication-factor", "1")):
         outcome = ottla("topics", "reassign", "reassigned", *option, bootstrap=bootstrap)
-        assert (outcome.exit_code, outcome.output) == (0, "topic reassigned is so already\n")
+        assert (outcome.exit_code, outcome.output) == (
+            0,
+            "topic reassigned already has these replicas\n",
+        )
 
 
 @pytest.mark.parametrize(

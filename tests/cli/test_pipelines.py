@@ -88,16 +88,19 @@ def test_a_stop_before_the_first_batch_is_not_an_empty_topic(
     progress = Progress("shop")
     progress.add("totals", "topic per-minute")
     print_end(progress, as_json=False, stopped=True)
-    expected = "totals: stopped before its first batch ended; the next run begins it\n"
+    expected = "totals: stopped before its first batch finished; the next run starts it again\n"
     assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(
     ("options", "beginning"),
     [
-        (PipelineOptions(), "Spark starts, which takes some seconds; what it logs is in x.log"),
-        (PipelineOptions(master="spark://h:7077"), "Spark starts with spark://h:7077, which takes"),
-        (PipelineOptions(remote="sc://h"), "Spark is asked for at sc://h"),
+        (PipelineOptions(), "starting Spark, which takes some seconds; its log is in x.log"),
+        (
+            PipelineOptions(master="spark://h:7077"),
+            "starting Spark with spark://h:7077, which takes",
+        ),
+        (PipelineOptions(remote="sc://h"), "connecting to Spark at sc://h"),
     ],
 )
 def test_what_a_user_waits_for(options: PipelineOptions, beginning: str) -> None:

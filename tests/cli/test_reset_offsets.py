@@ -96,7 +96,7 @@ def test_a_group_with_members_is_refused(
         assert process.stdout.readline() == b"d\n"
         outcome = reset("--to-earliest")
         assert outcome.exit_code == 1
-        assert "stop its members first" in outcome.errors
+        assert "stop them first" in outcome.errors
     finally:
         process.terminate()
         process.communicate()

@@ -38,7 +38,7 @@ def test_at(table: Table, ottla: Ottla) -> None:
     found = ottla("table", "at", address, "--offset", "orders:0:0", "--json").json
     assert (found["version"], found["ends"]) == (1, {"orders": {"0": 1}})
     beyond = ottla("table", "at", address, "--offset", "orders:0:3")
-    assert beyond.errors == "ottla: the table does not go so far: orders-0 ends at 3\n"
+    assert beyond.errors == "ottla: the table does not reach so far: orders-0 ends at 3\n"
     assert beyond.exit_code == 1
     wrong = ottla("table", "at", address, "--offset", "orders:3")
     assert "not like orders:0:1234" in wrong.errors

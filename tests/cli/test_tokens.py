@@ -61,4 +61,4 @@ def test_a_token_is_created_listed_renewed_and_expired(ottla: Ottla, locked: Loc
 def test_who_has_not_logged_in_gets_no_token(ottla: Ottla, bootstrap: str) -> None:
     refused = ottla("tokens", "create", bootstrap=bootstrap)
     assert refused.exit_code != 0
-    assert "tokens are for those who have logged in" in refused.errors
+    assert "tokens need a login" in refused.errors

@@ -45,7 +45,7 @@ ANSWERED = {
 }
 NO_AUTHORIZER = "No Authorizer is configured"
 NO_BACKUP = "has no complete backup"
-NO_LOGIN = "tokens are for those who have logged in"
+NO_LOGIN = "tokens need a login"
 OTHER_CAUSES = {
     "acls add": NO_AUTHORIZER,
     "acls list": NO_AUTHORIZER,

@@ -271,7 +271,7 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=TIMEOUT_S)
     assert command.returncode == 130
-    assert b"what is being copied goes on: `ottla reassignments watch`" in errors
+    assert b"copying continues: `ottla reassignments watch`" in errors
     assert state(cluster, "throttled").leader == 1
     finished = ottla(cluster, "reassignments", "watch", "--throttle", "100MB")
     assert finished.returncode == 0, finished.stderr

@@ -163,7 +163,7 @@ def test_in_sync_sets_that_shrink_and_grow(
     cluster.lines(caplog)
     alter_isr(cluster, 1, (1, 2))
     assert cluster.lines(caplog) == [
-        ("INFO", "node 1 says who is in sync; in-sync replicas of orders-0 (without 3)")
+        ("INFO", "node 1 reported an in-sync change; in-sync replicas of orders-0 (without 3)")
     ]
 
 

@@ -69,7 +69,7 @@ def consume(
         if isinstance(reader, PartitionReader):
             reader.assign(start, partition)
         if follow and sys.stderr.isatty():
-            print_line(f"reading {topic}; ctrl-c ends", sys.stderr)
+            print_line(f"reading {topic}; press Ctrl-C to stop", sys.stderr)
         if tail is not None:
             _print_tail(reader, record_format, tail)
         else:

@@ -16,7 +16,7 @@ Step = Annotated[
 ]
 Throttle = Annotated[
     str | None,
-    Parameter(name="--throttle", help="At most so many bytes a second and node, such as 10MB."),
+    Parameter(name="--throttle", help="Maximum bytes per second for each node, such as 10MB."),
 ]
 
 

@@ -28,8 +28,8 @@ PREFERRED = i8(0)
 POLL_FIRST_S = 0.05
 POLL_S = 0.5
 INTERRUPTED = (
-    "what is being copied goes on: `ottla reassignments watch` shows it and takes the throttle off "
-    "at the end, `ottla reassignments cancel` takes it back"
+    "copying continues: `ottla reassignments watch` shows progress and removes the throttle at the "
+    "end, `ottla reassignments cancel` cancels it"
 )
 
 
@@ -58,7 +58,7 @@ def settle(broker: BrokerCall) -> None:
     """Wait for what is being reassigned already: a plan is made for replicas that stay."""
     pending = ongoing(broker, None)
     if pending:
-        print_line(f"waiting for {len(pending)} partitions on their way already", sys.stderr)
+        print_line(f"waiting for {len(pending)} reassignments already in progress", sys.stderr)
     while pending:
         time.sleep(POLL_S)
         pending = ongoing(broker, None)
@@ -117,8 +117,8 @@ def _report_nodes_down(broker: BrokerCall, moves: Sequence[Move], reported: Set[
     down = {node.node_id for node in nodes if node.fenced and wanted[node.node_id]}
     for node in sorted(down - reported):
         print_line(
-            f"{wanted[node]} partitions wait for node {node}, which is down: start it, or take the "
-            "moves back with `ottla reassignments cancel`",
+            f"{wanted[node]} partitions wait for node {node}, which is down: start it, or cancel "
+            "the moves with `ottla reassignments cancel`",
             sys.stderr,
         )
     return down

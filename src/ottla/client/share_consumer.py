@@ -227,7 +227,7 @@ class ShareConsumer:
         except KafkaException as failure:
             if failure.args[0].code() != KafkaError.INVALID_RECORD_STATE:
                 raise
-            logger.warning("%r took too long: others may have it now", message)
+            logger.warning("%r took too long: another consumer may have it now", message)
 
     def settle(self, message: ShareMessage) -> None:
         """Release the message unless it is acknowledged, and tell the broker."""
@@ -237,7 +237,7 @@ class ShareConsumer:
 
     def _acknowledge(self, message: ShareMessage, kind: AcknowledgeType) -> None:
         if self._held.pop(_record_id(message), None) is None:
-            raise ValueError(f"{message} is acknowledged already, or of an earlier poll")
+            raise ValueError(f"{message} was already acknowledged, or came from an earlier poll")
         self.raw.acknowledge(message.raw, kind)
 
     def _release_held(self) -> None:

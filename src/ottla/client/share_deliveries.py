@@ -103,4 +103,4 @@ class ShareDeliveries:
         for member in group.members:
             if member.client_id == self._client_id:
                 return str(member.member_id)
-        raise LookupError(f"the consumer is no member of group {self._group_id} any more")
+        raise LookupError(f"the consumer is no longer a member of group {self._group_id}")

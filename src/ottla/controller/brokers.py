@@ -158,7 +158,7 @@ class BrokerControl:
                 cause = f"node {broker.broker_id} is active: it has read the metadata"
         elif request.want_fence:
             records = self._fence(broker)
-            cause = f"node {broker.broker_id} is fenced: it asked for it"
+            cause = f"node {broker.broker_id} is fenced at its own request"
             should_shut_down = request.want_shut_down and _fences(records)
         elif request.want_shut_down:
             records = self._shut_down(broker, next_offset)

@@ -46,7 +46,7 @@ class DirectoryAssignments:
                         codes[assignment] = ErrorCode.none
                     except ApiError as error:
                         codes[assignment] = error.code
-        cause = f"node {request.broker_id} says which log directories its replicas are in"
+        cause = f"node {request.broker_id} reported the log directories of its replicas"
         return Result(_response(request, codes), tuple(records.values()), cause=cause)
 
     def _assign(

@@ -48,7 +48,7 @@ class InSyncControl:
         response = AlterPartitionResponse(
             throttle_time=NO_THROTTLE, error_code=ErrorCode.none, topics=tuple(topics)
         )
-        cause = f"node {request.broker_id} says who is in sync"
+        cause = f"node {request.broker_id} reported an in-sync change"
         return Result(response, tuple(records.values()), cause=cause)
 
     def _alter(

@@ -103,7 +103,9 @@ class RecordRoutes:
             partition for topic in response.responses for partition in topic.partition_responses
         ]
         if len(answers) != 1:
-            raise ApiError(ErrorCode.unknown_server_error, f"broker {leader} did not say of it")
+            raise ApiError(
+                ErrorCode.unknown_server_error, f"broker {leader} sent no result for {target}"
+            )
         if answers[0].error_code is not ErrorCode.none:
             problem = answers[0].error_message or answers[0].error_code.name
             raise ApiError(

@@ -36,9 +36,15 @@ class RemoteLogEnds:
         response = await self._ask(state.leader, _request(partition, state.leader_epoch))
         answers = [answer for topic in response.topics for answer in topic.partitions]
         if len(answers) != 1:
-            raise ApiError(ErrorCode.unknown_server_error, f"{state.leader} did not say of it")
+            raise ApiError(
+                ErrorCode.unknown_server_error,
+                f"broker {state.leader} sent no result for {partition}",
+            )
         if answers[0].error_code is not ErrorCode.none:
-            raise ApiError(answers[0].error_code, f"{state.leader} refused to say of {partition}")
+            raise ApiError(
+                answers[0].error_code,
+                f"broker {state.leader} refused to say where {partition} ends",
+            )
         return answers[0].offset
 
 

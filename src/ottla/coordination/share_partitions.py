@@ -483,7 +483,7 @@ class SharePartitions:
 
 
 def _dropped() -> ApiError:
-    return ApiError(ErrorCode.not_leader_or_follower, "the share-partition is loaded anew")
+    return ApiError(ErrorCode.not_leader_or_follower, "the share-partition is being reloaded")
 
 
 def _fetch_error(error: ApiError) -> ApiError:

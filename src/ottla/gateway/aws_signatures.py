@@ -79,7 +79,7 @@ def signer_of(request: SignedRequest, users: Mapping[str, str], now: dt.datetime
         key = hmac.digest(key, part.encode(), "sha256")
     expected = hmac.new(key, text.encode(), "sha256").hexdigest()
     if not hmac.compare_digest(expected, matched["signature"].lower()):
-        raise InvalidSignature("SignatureDoesNotMatch", "The secret access key is another.")
+        raise InvalidSignature("SignatureDoesNotMatch", "The secret access key does not match.")
     return matched["key"]
 
 
@@ -89,7 +89,9 @@ def _validate_time(signing_time: str, date: str, now: dt.datetime) -> None:
     except ValueError:
         raise InvalidSignature("IncompleteSignature", "X-Amz-Date is missing.") from None
     if not signing_time.startswith(date) or abs((now - signed_at).total_seconds()) > CLOCK_S_MAX:
-        raise InvalidSignature("SignatureDoesNotMatch", "The signature is too old, or of later.")
+        raise InvalidSignature(
+            "SignatureDoesNotMatch", "The signature is too old, or dated in the future."
+        )
 
 
 def _canonical(request: SignedRequest, signed_headers: str) -> str:

@@ -11,5 +11,5 @@ def require_login(context: RequestContext) -> None:
     if caller.by_token or caller.principal == ANONYMOUS:
         raise ApiError(
             ErrorCode.delegation_token_request_not_allowed,
-            "Delegation tokens need a login, by SASL or a certificate, that is none by a token.",
+            "Delegation tokens need a login by SASL or a certificate, not by a token.",
         )

@@ -32,7 +32,7 @@ INVALID_LOW_WATERMARK = i64(-1)
 
 _INTERNAL_TOPIC = (
     ErrorCode.invalid_topic_exception,
-    "the records of an internal topic are the broker's alone",
+    "only the broker deletes records of internal topics",
 )
 
 

@@ -260,11 +260,11 @@ def _untimely(records: memoryview, config: LogConfig, now_ms: int) -> list[int]:
 
 _INTERNAL_TOPIC = (
     ErrorCode.invalid_topic_exception,
-    "an internal topic is written by the broker alone",
+    "only the broker writes to internal topics",
 )
 _NO_TRANSACTIONAL_ID = (
     ErrorCode.invalid_txn_state,
-    "records of a transaction come without a transactional id",
+    "transactional records need a transactional id",
 )
 
 

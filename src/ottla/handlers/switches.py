@@ -42,5 +42,5 @@ def validate_on(broker: Broker, api_key: int) -> None:
     if api_key in broker.keys_off:
         raise ApiError(
             ErrorCode.unsupported_version,
-            "group.coordinator.rebalance.protocols leaves this protocol out",
+            "group.coordinator.rebalance.protocols does not include this protocol",
         )

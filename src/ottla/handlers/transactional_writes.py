@@ -71,12 +71,12 @@ class Guards:
         if guard.is_led_elsewhere:
             raise ApiError(
                 ErrorCode.not_leader_or_follower,
-                f"{partition.log.topic_partition} has got another leader meanwhile",
+                f"{partition.log.topic_partition} has another leader now",
             )
         if not guard.holds:
             raise ApiError(
                 ErrorCode.transaction_abortable if abortable else ErrorCode.invalid_txn_state,
-                f"the transaction has ended in {partition.log.topic_partition} meanwhile",
+                f"the transaction in {partition.log.topic_partition} has ended in the meantime",
             )
 
     def release(self) -> None:

@@ -62,7 +62,7 @@ class Listener:
         return offset or 0
 
     async def _read(self, topic_partition: TopicPartition, offset: int) -> None:
-        trouble = Trouble(f"nothing is heard of {topic_partition.topic}")
+        trouble = Trouble(f"broadcasts of {topic_partition.topic} do not arrive")
         connection: Connection | None = None
         try:
             while True:

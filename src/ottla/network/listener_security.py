@@ -22,7 +22,7 @@ _CERTIFICATE = "certificate"
 # OpenSSL's reasons for a client without a certificate, and for one without its key.
 _REFUSED_HANDSHAKES = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "no certificate",
-    "BAD_SIGNATURE": "the key is not that of the certificate",
+    "BAD_SIGNATURE": "the key does not match the certificate",
 }
 
 

@@ -139,11 +139,11 @@ class TokenKeys:
                 options=options,
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise AuthenticationFailed(f"a token that is not good: {error}") from None
+            raise AuthenticationFailed(f"an invalid token: {error}") from None
         self._validate_scopes(claims)
         name = claims[config.name_claim]
         if not isinstance(name, str) or not name.strip():
-            raise AuthenticationFailed(f"a token whose {config.name_claim} is no name")
+            raise AuthenticationFailed(f"a token whose {config.name_claim} is not a name")
         expires_s = float(claims["exp"]) + config.clock_skew_s - time.time()
         return VerifiedToken(name, max(int(expires_s * 1000), 1))
 
@@ -192,7 +192,7 @@ def _parsed(data: bytes) -> dict[str | None, Any]:
     try:
         entries: Sequence[Any] = json.loads(data)["keys"][:KEYS_MAX]
     except (ValueError, KeyError, TypeError) as error:
-        raise KeysUnavailable(f"what is there is no JWKS: {error!r}") from None
+        raise KeysUnavailable(f"it is not a JWKS: {error!r}") from None
     keys: dict[str | None, Any] = {}
     for entry in entries:
         try:
@@ -202,5 +202,5 @@ def _parsed(data: bytes) -> dict[str | None, Any]:
         if key.key_type != "oct":
             keys[key.key_id] = key
     if not keys:
-        raise KeysUnavailable("what is there has no key that can check signatures")
+        raise KeysUnavailable("it has no key that can verify signatures")
     return keys

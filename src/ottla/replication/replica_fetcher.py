@@ -347,7 +347,7 @@ class ReplicaFetcher:
                 continue
             logger.log(
                 logging.INFO if is_usual else logging.WARNING,
-                "%s ends at %d, committed up to %d; it goes on from %d of broker %d",
+                "%s ends at %d, committed up to %d; it continues from %d of broker %d",
                 log.topic_partition,
                 log.log_end_offset,
                 log.high_watermark,

@@ -103,7 +103,7 @@ class ScramServer:
         proof = _decoded(match["proof"])
         signature = sign(mechanism, credential.stored_key, auth_message)
         if len(proof) != len(signature):
-            raise AuthenticationFailed("the proof has a wrong size")
+            raise AuthenticationFailed("the proof has the wrong size")
         key = xor(proof, signature)
         if not hmac.compare_digest(digest(mechanism, key), credential.stored_key):
             raise AuthenticationFailed(f"unknown user {self.username!r}, or wrong password")
@@ -125,4 +125,4 @@ def _decoded(text: str) -> bytes:
     try:
         return decode(text)
     except ValueError:
-        raise AuthenticationFailed("a message has what is not base64") from None
+        raise AuthenticationFailed("a message is not valid base64") from None

@@ -185,7 +185,7 @@ class Examination:
                 self.position,
                 last.floor,
                 base_offset,
-                f"it has offset or leader epoch that offset {base_offset} does not follow",
+                f"offset {base_offset} does not follow its offset or leader epoch",
             )
         )
         self.next_offset, self.epoch, self._last = base_offset, last.epoch, None

@@ -105,7 +105,7 @@ class FutureLogs:
                 align(log, future)
                 self.all[topic_partition] = future
             elif log is None and len(self._log_dirs.online()) == len(self._log_dirs):
-                logger.warning("%s is all that there is of %s", future.directory, topic_partition)
+                logger.warning("%s is the only copy of %s", future.directory, topic_partition)
                 future.rename(f"{future.log_directory.path}/{topic_partition}")
                 promoted.append(future)
         return promoted

@@ -210,7 +210,7 @@ class LogManager:
             if self._rename(log, path):
                 logger.warning(
                     "the cluster has no topic with the id %s of %s; the directory is set aside as "
-                    "%s and is removed by nobody but you",
+                    "%s; remove it by hand",
                     log.topic_id,
                     before,
                     path,

@@ -49,7 +49,7 @@ class BackfillFile:
             return [_backfill(each) for each in json.loads(self._path.read_text())["backfills"]]
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             reason = f"{self._path} is not what a backfill has written ({error!r})"
-            hint = "without it rows that were backfilled would be written again"
+            hint = "without it backfilled rows would be written again"
             problem = Problem(0, f"{reason}; {hint}")
             raise PipelineError(str(self._pipeline.path), [problem]) from None
 

@@ -159,7 +159,7 @@ class _Reader:
 
     def _comma(self, title: str) -> None:
         if self._peek() != ",":
-            raise self._wrong(f"{title}: a map has two types, as map<string, int>")
+            raise self._wrong(f"{title}: a map has two types, such as map<string, int>")
         self._take()
 
     def _close(self, sign: str) -> None:

@@ -54,7 +54,7 @@ def _sink_problems(
         return [Problem(sink.input.line, f"{title}: {reason}")]
     problems = []
     if sink.kind is SinkKind.CONSOLE and is_remote(spark):
-        reason = "a server of Spark Connect cannot print here; write to a topic, or use --master"
+        reason = "a Spark Connect server cannot print here; write to a topic, or use --master"
         problems.append(Problem(sink.line, f"{title}: {reason}"))
     for column in sink.partition_by:
         if column not in frame.columns:

@@ -36,8 +36,8 @@ _kept_claims = KeptClaims()  # In this process.
 ORDINARY_TRANSACTIONS = (
     "the brokers do not take two-phase commit (KIP-939), so the transactions of this sink have a"
     " timeout: a query that is down for longer than kafka.transaction.timeout.ms between the"
-    " decision about a batch and its end loses that batch. Apache Kafka has it not yet; on Ottla"
-    " set transaction.two.phase.commit.enable=true"
+    " decision about a batch and its end loses that batch. Apache Kafka does not have it"
+    " yet; on Ottla set transaction.two.phase.commit.enable=true"
 )
 
 

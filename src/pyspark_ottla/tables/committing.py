@@ -71,7 +71,7 @@ def is_contained(last: Version | None, offsets: Offsets, *, allow_gaps: bool) ->
                 raise WrongBatch(
                     f"{topic_partition}: the table ends at offset {known},"
                     f" and the batch is {start} to {end}:"
-                    " the checkpoint is not of this table; without it the sync goes on where the"
+                    " the checkpoint is not of this table; without it the sync resumes where the"
                     " table ends"
                 )
     if contained and new:

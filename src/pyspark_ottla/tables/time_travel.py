@@ -36,7 +36,7 @@ def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version
         for topic_partition, offset in offsets.items()
         if ends.get(topic_partition, 0) <= offset
     ]
-    raise TableError(f"the table does not go so far: {', '.join(missing)}")
+    raise TableError(f"the table does not reach so far: {', '.join(missing)}")
 
 
 def ends_of(version: Version) -> dict[TopicPartition, int]:

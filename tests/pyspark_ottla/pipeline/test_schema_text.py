@@ -37,7 +37,7 @@ def test_what_spark_may_take(text: str) -> None:
         ("a int,", "it ends early", 0),
         ("a int,, b int", "a field is missing before ','", 0),
         ("a array", "field a: say what is in it, as array<string>", 0),
-        ("a map<string>", "field a: a map has two types, as map<string, int>", 0),
+        ("a map<string>", "field a: a map has two types, such as map<string, int>", 0),
         ("a struct<b int", "> is missing", 0),
         ("a decimal(10", ") is missing", 0),
     ],

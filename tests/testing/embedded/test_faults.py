@@ -80,7 +80,7 @@ def test_a_lost_answer_is_written_once_or_twice(broker: EmbeddedBroker) -> None:
 def test_names_that_do_not_exist_are_refused(broker: EmbeddedBroker) -> None:
     with pytest.raises(ValueError, match="no API is called 'Product'; there are"):
         broker.faults.drop_next("Product")
-    with pytest.raises(ValueError, match="no error that is called 'OOPS'"):
+    with pytest.raises(ValueError, match="no error named 'OOPS'"):
         broker.faults.fail_next("Produce", "OOPS")
 
 

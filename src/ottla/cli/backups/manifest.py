@@ -112,7 +112,7 @@ class BackupDocument:
         try:
             document = json.loads(data)
             if document.pop("format") != FORMAT:
-                raise ValueError("it is of another version of Ottla")
+                raise ValueError("another version of Ottla wrote it")
             topics = [_topic(topic) for topic in document.pop("topics")]
             return cls(topics=topics, **document)
         except (ValueError, TypeError, KeyError) as error:

@@ -253,7 +253,7 @@ def _tell(done: Round, *, as_json: bool) -> None:
         print_line(json.dumps({"copied": done.copied_offsets, "lag": lag}))
     elif done.copied_offsets or lag:
         size = format_size(done.copied_bytes)
-        print_line(f"copied {done.copied_offsets} offsets, {size}; {lag} are left")
+        print_line(f"copied {done.copied_offsets} offsets, {size}; {lag} to go")
 
 
 def _report(move: _Move, done: Round, *, as_json: bool, cut_over: bool) -> None:

@@ -66,7 +66,7 @@ def whole_parts(store: Store, name: str, chunk: Chunk) -> Iterator[memoryview]:
     if size != chunk.size:
         raise CommandError(f"{store.address}/{name} has {size} bytes, not {chunk.size}")
     if digest.hexdigest() != chunk.sha256:
-        raise CommandError(f"{store.address}/{name} is damaged: its checksum is another one")
+        raise CommandError(f"{store.address}/{name} is damaged: its checksum is wrong")
 
 
 def _end_of_batches(data: bytearray) -> int:

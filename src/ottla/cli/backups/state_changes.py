@@ -61,8 +61,8 @@ def apply_state(
     if state.quotas:
         attempt("quotas", _set_quotas, state.quotas)
     notes += [
-        f"user {each['user']} ({each['mechanism']}) has to be added again, with a password:"
-        " clusters do not tell what users log in with"
+        f"user {each['user']} ({each['mechanism']}) must be added again with a password:"
+        " clusters do not reveal passwords"
         for each in state.users
     ]
     return notes

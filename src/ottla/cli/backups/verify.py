@@ -46,8 +46,8 @@ def verify(from_: str, /, *, threads: Threads = 2, as_json: AsJson = False) -> N
         print_json(summary)
     else:
         print_line(
-            f"{format_size(sum(sizes.values()))} of {len(sizes)} partitions are as they were"
-            f" written; {DOCUMENT} is of {document.taken_at}"
+            f"{format_size(sum(sizes.values()))} in {len(sizes)} partitions match their checksums;"
+            f" {DOCUMENT} was written at {document.taken_at}"
         )
 
 

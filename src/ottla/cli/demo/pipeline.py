@@ -95,7 +95,7 @@ def _run(bootstrap: str, directory: Path, load: Load) -> str:
     from pyspark_ottla.pipeline.run import PipelineRun
     from pyspark_ottla.pipeline.view import open_view
 
-    print_line("Spark starts, which takes some seconds", sys.stderr)
+    print_line("starting Spark, which takes some seconds", sys.stderr)
     session = options.open_session(pipeline, directory / "spark.log")
     view = open_view(sys.stderr)
     try:

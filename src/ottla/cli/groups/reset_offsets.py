@@ -116,8 +116,8 @@ def _plan(
 def _move(offsets: GroupOffsets, group: str, rows: list[dict[str, Any]]) -> None:
     if offsets.member_count:
         raise CommandError(
-            f"{group} has members ({offsets.member_count}), who would go on where they are; "
-            "stop its members first"
+            f"{group} has members ({offsets.member_count}), which would keep their own positions; "
+            "stop them first"
         )
     if rows:
         offsets.write({(row["topic"], row["partition"]): row["new_offset"] for row in rows})

@@ -15,12 +15,12 @@ from ottla.storage.errors import StorageError
 from ottla.storage.local_filesystem import LocalFilesystem
 
 WARNING = """\
-WARNING: this is for voters that are lost for good. Node {node} would vote alone, and what it knows
-of the cluster would be all that there is. What it does not know is gone: topics, configs and
-changes of leaders that were made after its metadata ends. If other nodes are left, look at them as
-well, and take the one whose metadata goes furthest. Nodes that are gone must never be started again
-with their old data: two of them could go on as the old cluster.
-Say --yes to do it."""
+WARNING: this is for voters that are lost for good. Node {node} would become the only voter, and
+its metadata that of the cluster. Topics, configs and leader changes from after its metadata ends
+would be lost. If other nodes are left, check them too, and recover the one whose metadata reaches
+furthest. Never start the lost nodes again with their old data: two of them could continue as the
+old cluster.
+Give --yes to do it."""
 
 
 def recover(
@@ -48,7 +48,7 @@ def recover(
         raise CommandError(str(error)) from None
     print_line(_description(id, found))
     if yes:
-        print_line(f"node {id} votes alone from now on; start it, and others join it again")
+        print_line(f"node {id} is now the only voter; start it, and the others can join it again")
     else:
         print_line(WARNING.format(node=id))
 

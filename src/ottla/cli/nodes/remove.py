@@ -41,4 +41,4 @@ def remove(
             remove_voter(broker, quorum.voters[node])
         response = broker.call(UnregisterBrokerRequest(broker_id=BrokerId(node)), VERSION)
         check(response.error_code, f"node {node}", response.error_message)
-    print_line(f"node {node} is no part of the cluster any more")
+    print_line(f"node {node} was removed from the cluster")

@@ -18,6 +18,6 @@ def undrain(node: int, /, *, connection: Connection = DEFAULT_CONNECTION) -> Non
         ClusterReader(broker).node(node)
         alter_configs(broker, {(BROKER, str(node)): {CORDONED_KEY: None}})
     print_line(
-        f"node {node} takes new replicas again; `ottla rebalance` gives it its share of what is "
-        "there"
+        f"node {node} takes new replicas again; `ottla rebalance` moves its share of the "
+        "existing replicas to it"
     )

@@ -96,6 +96,6 @@ def _print_end(pipeline: "Pipeline", done: "Summary", *, as_json: bool, stopped:
         for each in parts:
             print_line(f"{name}: {each} is written")
     if stopped:
-        print_line("stopped; the same command goes on")
+        print_line("stopped; run the same command again to continue")
     elif not done.written:
         print_line("nothing to backfill")

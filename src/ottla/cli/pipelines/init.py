@@ -43,7 +43,7 @@ def init(
     print_line(f"wrote {file}: {topic} is {guess.format} by its newest {guess.looked_at} records")
     if guess.unreadable:
         print_line(f"{guess.unreadable} of them are not, and would go to the dead-letter topic")
-    print_line(f"see what comes out: ottla pipeline preview {file}")
+    print_line(f"see the result: ottla pipeline preview {file}")
 
 
 def _ask(option: str, question: str) -> str:

@@ -73,9 +73,9 @@ class PipelineOptions:
     def describe_start(self, log: Path) -> str:
         """What a user waits for while the session is opened."""
         if self.remote:
-            return f"Spark is asked for at {self.remote}"
+            return f"connecting to Spark at {self.remote}"
         master = "" if self.master == LOCAL else f" with {self.master}"
-        return f"Spark starts{master}, which takes some seconds; what it logs is in {log}"
+        return f"starting Spark{master}, which takes some seconds; its log is in {log}"
 
     def open_session(self, pipeline: "Pipeline", log: Path) -> "SparkSession":
         """`log` is a file for what Spark has to say."""

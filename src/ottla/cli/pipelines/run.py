@@ -146,7 +146,8 @@ def print_end(progress: "Progress", *, as_json: bool, stopped: bool = False) -> 
     for query in progress.queries.values():
         if stopped and not query.batches:
             print_line(
-                f"{query.name}: stopped before its first batch ended; the next run begins it"
+                f"{query.name}: stopped before its first batch finished; "
+                "the next run starts it again"
             )
             continue
         rows = f"{counted(query.rows_in, 'row')} in, {counted(query.rows_out, 'row')} out"

@@ -15,7 +15,9 @@ from ottla.cli.replication_throttle import change_rate, clear_throttle, parse_ra
 
 def watch(
     *,
-    throttle: Annotated[str | None, Parameter(help="From now on so many bytes a second.")] = None,
+    throttle: Annotated[
+        str | None, Parameter(help="Throttle the moves to this many bytes per second.")
+    ] = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
     """Show the progress of reassignments until they are done, then remove the throttle."""

@@ -18,7 +18,7 @@ _HINTS = {
         "delegation tokens are off; set delegation.token.secret.key on every node"
     ),
     ErrorCode.delegation_token_request_not_allowed: (
-        "tokens are for those who have logged in, and not with a token"
+        "tokens need a login by SASL or a certificate, not by a token"
     ),
 }
 

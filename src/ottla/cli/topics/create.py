@@ -51,4 +51,4 @@ def create(
     if as_json:
         print_json({"topic": topic, "created": created})
     else:
-        print_line(f"created topic {topic}" if created else f"topic {topic} is already there")
+        print_line(f"created topic {topic}" if created else f"topic {topic} already exists")

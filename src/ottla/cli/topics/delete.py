@@ -37,7 +37,9 @@ def delete(
         print_json(outcomes)
     else:
         for outcome in outcomes:
-            state = "deleted topic {topic}" if outcome["deleted"] else "topic {topic} is not there"
+            state = (
+                "deleted topic {topic}" if outcome["deleted"] else "topic {topic} does not exist"
+            )
             print_line(state.format_map(outcome))
     if failures:
         raise failures[0]

@@ -69,7 +69,7 @@ def reassign_topic(
     if as_json:
         print_json(plan_document(moves))
     elif not moves:
-        print_line(f"topic {topic} is so already")
+        print_line(f"topic {topic} already has these replicas")
     elif dry_run:
         print_plan(moves)
     else:

@@ -54,7 +54,7 @@ def add(
     if to_file is not None:
         _add_to_file(to_file, name, password, iterations)
         print_line(
-            f"user {name} is in {to_file}; copy it to every node, which reads it at its start"
+            f"user {name} is in {to_file}; copy it to every node, which reads it when it starts"
         )
         return
     admin = connection.admin()

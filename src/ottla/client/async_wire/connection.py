@@ -200,7 +200,7 @@ class Connection:
     async def _ask_versions(self) -> None:
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")
         response = await self._call(request, API_VERSIONS_VERSION)
-        validate_answer(response.error_code, f"{self.address} tells no versions")
+        validate_answer(response.error_code, f"{self.address} does not list its API versions")
         self._versions = {
             key.api_key: (key.min_version, key.max_version) for key in response.api_keys
         }

@@ -109,7 +109,7 @@ class Connection:
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name="ottla", client_software_version="")
         response = self.receive(self.send(request, API_VERSIONS_VERSION))
-        validate_answer(response.error_code, f"{self.address} tells no versions")
+        validate_answer(response.error_code, f"{self.address} does not list its API versions")
         return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
 
     def _authenticate(self, sasl: Sasl) -> None:

@@ -161,7 +161,7 @@ class _DeliveryStream(EventStream):
             raise Problem(400, "ack is client or auto.")
         for name in ("offset", "time", "partition", "key", "header"):
             if name in query:
-                raise Problem(400, f"A group has no {name}; it goes on where it is.")
+                raise Problem(400, f"A group takes no {name}; it continues from its own position.")
         self._acknowledges = ack == "auto"
         self._receiving: asyncio.Future[list[Delivery]] | None = None
 

@@ -3,7 +3,7 @@
 Invalid    the request makes no sense
 TooBusy    a limit is reached; the same request may succeed later
 NotDelayed the topic's records cannot be delivered later
-KeyReused  the Idempotency-Key came with another request before
+KeyReused  the Idempotency-Key was used for another request
 """
 
 

@@ -127,7 +127,7 @@ class Idempotency:
             entry = await self._write(shard, digest, fingerprint, topic, known, records)
             shard.entries[digest] = entry
         elif entry.fingerprint != fingerprint:
-            raise KeyReused("the Idempotency-Key came with another request before")
+            raise KeyReused("the Idempotency-Key was used for another request")
         return entry.outcomes
 
     async def _take(self, shard: _Shard) -> None:

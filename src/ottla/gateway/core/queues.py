@@ -86,7 +86,7 @@ class Settled(NamedTuple):
 
 
 _EXPIRED = "the lock ended or the delivery was settled; the record is gone or will come again"
-_UNAVAILABLE = "the broker did not confirm it; say it again"
+_UNAVAILABLE = "the broker did not confirm it; send it again"
 _MESSAGES: Final = {
     SettleError.EXPIRED: _EXPIRED,
     SettleError.UNAVAILABLE: _UNAVAILABLE,

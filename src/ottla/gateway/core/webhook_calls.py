@@ -117,7 +117,7 @@ class Caller:
         try:
             found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise CallFailed(f"the name {url.host} leads nowhere: {error}") from None
+            raise CallFailed(f"the name {url.host} cannot be resolved: {error}") from None
         addresses = [str(item[4][0]) for item in found]
         callable_ones = [item for item in addresses if may_call(item, self._allowed)]
         if not callable_ones:
@@ -163,7 +163,7 @@ class Caller:
             peer = str(writer.get_extra_info("peername")[0])
             if not may_call(peer, self._allowed):
                 writer.transport.abort()
-                raise AddressRefused(f"{url.host} led to {peer}")
+                raise AddressRefused(f"{url.host} resolved to {peer}")
             return reader, writer
         assert problem is not None
         raise problem

@@ -137,7 +137,7 @@ class Deliveries:
         try:
             answer = await self._call(delivery, record)
         except AddressRefused as error:
-            logger.warning("webhook %s ends here: %s", self.subscription.id, error)
+            logger.warning("webhook %s stops delivering here: %s", self.subscription.id, error)
             self.is_over = True  # Its replacement waits until it may call.
             return
         self._on_answered()

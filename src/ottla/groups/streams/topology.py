@@ -124,8 +124,8 @@ def _copartition_group(part: wire.Subtopology, group: wire.CopartitionGroup) -> 
     except IndexError:
         raise ApiError(
             ErrorCode.streams_invalid_topology,
-            f"a copartition group of subtopology {part.subtopology_id} names topics by indexes that"
-            " are not there",
+            f"a copartition group of subtopology {part.subtopology_id} has topic indexes that "
+            "do not exist",
         ) from None
 
 

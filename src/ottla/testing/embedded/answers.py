@@ -91,7 +91,7 @@ def _error_code(name: str) -> ErrorCode:
     try:
         return ErrorCode[name.lower()]
     except KeyError:
-        raise ValueError(f"Kafka has no error that is called {name!r}") from None
+        raise ValueError(f"Kafka has no error named {name!r}") from None
 
 
 def _failure(header: RequestHeader, frame: memoryview, error: ApiError) -> bytes:

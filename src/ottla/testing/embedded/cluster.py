@@ -173,7 +173,7 @@ class EmbeddedCluster(BrokerAccess):
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(node.voters_count < count for node in self._nodes.values()):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the cluster does not come to have {count} voters")
+                raise TimeoutError(f"the cluster did not reach {count} voters")
             time.sleep(_PAUSE_S)
 
     def _addresses_of_others(self, node_id: int) -> tuple[str, ...]:

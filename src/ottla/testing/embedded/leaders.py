@@ -49,7 +49,7 @@ def move_leader(cluster: "Cluster", topic: str, partition: int, to: int) -> None
     deadline = time.monotonic() + _TIMEOUT_MS / 1000
     while leader_of(cluster, topic, partition) != to:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"node {to} does not come to lead {topic}-{partition}")
+            raise TimeoutError(f"node {to} did not become the leader of {topic}-{partition}")
         _elect(cluster, topic, partition)
         time.sleep(_PAUSE_S)
 
