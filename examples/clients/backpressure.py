@@ -1,6 +1,6 @@
-"""Work that is slower than reading: a bounded queue, and partitions that pause while it is full.
+"""Work that is slower than reading: a bounded queue that pauses partitions while it is full.
 
-The consumer goes on polling, so its group keeps it, but gets nothing more until there is room.
+The consumer keeps polling, so it stays in its group, but gets no records until there is room.
 """
 
 import queue

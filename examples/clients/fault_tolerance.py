@@ -1,4 +1,4 @@
-"""Three nodes: write, kill the leader, go on; nothing that was acknowledged is lost."""
+"""Three nodes: write, kill the leader, keep writing; no acknowledged record is lost."""
 
 from ottla.client import Producer
 from ottla.testing import EmbeddedCluster

@@ -1,8 +1,8 @@
-"""Write as many records a second as the machine has.
+"""Write as many records per second as the machine allows.
 
 Records wait a little so that they travel in large, compressed batches, and `send` waits by itself
-when the buffer is full. Nobody waits for a single record; failures are collected as they are heard
-of.
+when the buffer is full. Nothing waits for a single record; failures are collected as they are
+reported.
 """
 
 import sys
@@ -33,6 +33,6 @@ with producer:
     for number in range(COUNT):
         delivery = producer.send(TOPIC, b"%d degrees" % (number % 40))
         if number % 1000 == 0:
-            delivery.add_done_callback(on_done)  # Those before it in its batch share its fate.
+            delivery.add_done_callback(on_done)  # The rest of its batch shares its fate.
 seconds = time.perf_counter() - begin
 print(f"wrote {COUNT} records, {COUNT / seconds:,.0f} a second, {len(failures)} failures seen")

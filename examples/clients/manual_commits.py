@@ -1,4 +1,4 @@
-"""Commit what is done; what failed is read again by the next consumer, or after a rewind."""
+"""Commit what is done; the next consumer, or a rewind, reads again what failed."""
 
 from ottla.client import Consumer, ConsumerConfig, OffsetResetPolicy, Producer
 from ottla.client.messages import Message

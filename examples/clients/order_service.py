@@ -1,7 +1,7 @@
 """An order service: one producer, consumers A, B and C in one group.
 
-Orders of a customer have the same key, so they are in one partition, and one consumer gets them in
-their order. A consumer that leaves hands its partitions to the others.
+A customer's orders have the same key, so they are in one partition, and one consumer gets them in
+order. When a consumer leaves, the others take over its partitions.
 """
 
 import threading
@@ -11,7 +11,7 @@ from ottla.client.serializers import from_json, from_text
 
 TOPIC = "orders"
 CUSTOMERS = ("anna", "ben", "cleo", "dora", "emil", "fred")
-ORDERS = 20  # Of each customer.
+ORDERS = 20  # Per customer.
 
 seen: dict[str, list[int]] = {customer: [] for customer in CUSTOMERS}
 worked: set[str] = set()

@@ -1,4 +1,4 @@
-"""Read, process and write, all or nothing: each order is summed once, although some tries fail."""
+"""Read, process and write atomically: each order is summed once, although some attempts fail."""
 
 import random
 
@@ -21,7 +21,7 @@ with Producer() as producer:
 
 chance = random.Random(7)
 summed, failures = 0, 0
-offsets: list[int] = []  # Of the sums.
+offsets: list[int] = []  # Where the sums are.
 with Consumer(READING) as consumer, Producer(transactional_id="summing-1") as producer:
     consumer.subscribe(ORDERS)
     while summed < COUNT:
@@ -32,9 +32,9 @@ with Consumer(READING) as consumer, Producer(transactional_id="summing-1") as pr
             with producer.transaction(consumer):
                 delivery = producer.send(SUMS, sum(amounts))
                 if chance.random() < 0.3:
-                    raise ConnectionError("something else has failed")
+                    raise ConnectionError("something else failed")
         except ConnectionError:
-            failures += 1  # Nothing was written, and the same orders are read again.
+            failures += 1  # Rolled back; the same orders are read again.
         else:
             summed += len(amounts)
             offsets.append(delivery.result().offset)

@@ -1,4 +1,4 @@
-"""Celery on Ottla: a task that fails is tried again, one that is delayed waits in the broker.
+"""Celery on Ottla: failed tasks are retried, delayed tasks wait in the broker.
 
 celery -A celery_worker worker     runs the tasks
 python celery_worker.py            sends some

@@ -1,4 +1,4 @@
-"""Dramatiq on Ottla: a task that fails is tried again, one that is delayed waits in the broker.
+"""Dramatiq on Ottla: failed tasks are retried, delayed tasks wait in the broker.
 
 dramatiq dramatiq_worker --processes 1     runs the tasks
 python dramatiq_worker.py                  sends some

@@ -1,4 +1,4 @@
-"""A FastAPI service that publishes: an order is accepted when the brokers have it.
+"""A FastAPI service that publishes: an order is accepted once the brokers have it.
 
 uvicorn fastapi_service:app
 curl localhost:8000/orders --json '{"customer": "anna", "amount": 12}'
@@ -16,7 +16,7 @@ from ottla.client.aio import Producer
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with Producer() as producer:  # Of the broker that OTTLA_BOOTSTRAP_SERVER names.
+    async with Producer() as producer:  # For the broker at OTTLA_BOOTSTRAP_SERVER.
         app.state.producer = producer
         yield
 

@@ -1,4 +1,4 @@
-"""Taskiq on Ottla: a task that fails is tried again, one that is delayed waits in the broker.
+"""Taskiq on Ottla: failed tasks are retried, delayed tasks wait in the broker.
 
 taskiq worker taskiq_worker:broker     runs the tasks
 python taskiq_worker.py                sends some

@@ -1,8 +1,8 @@
 """A web page that shows records as they are written, fed by server-sent events.
 
-This server has the page, and passes the stream of the gateway on: a browser only takes events from
-where its page came from. In production a reverse proxy does that. `ottla serve --http 8080`, then
-`python examples/http/live_page.py`, open the address that it prints, and write to the topic:
+This server serves the page and forwards the gateway's stream, because a browser only accepts events
+from the page's own origin. In production a reverse proxy does that. Run `ottla serve --http 8080`,
+then `python examples/http/live_page.py`, open the address that it prints, and write to the topic:
 `ottla produce prices '{"item": "lamp", "cents": 4900}'`.
 """
 
@@ -49,13 +49,13 @@ class Handler(BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         request = urllib.request.Request(GATEWAY + self.path)
         if (last := self.headers["Last-Event-ID"]) is not None:
-            request.add_header("Last-Event-ID", last)  # The browser goes on where it was.
+            request.add_header("Last-Event-ID", last)  # The browser resumes.
         try:
             events = urllib.request.urlopen(request)
         except urllib.error.HTTPError as error:
             self.send_error(error.code)
             return
-        with events, contextlib.suppress(ConnectionError):  # The browser has gone.
+        with events, contextlib.suppress(ConnectionError):  # The browser is gone.
             self._answer("text/event-stream")
             for line in events:
                 self.wfile.write(line)

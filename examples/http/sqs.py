@@ -1,7 +1,7 @@
 """Amazon SQS with boto3, against Ottla: set the endpoint and leave the rest.
 
-A message that is not deleted is received again after its visibility timeout; one that nobody can
-handle goes to the dead-letter queue. `pip install boto3`, and `ottla serve --http 8080`.
+A message that is not deleted is received again after its visibility timeout; one that no receiver
+can handle goes to the dead-letter queue. `pip install boto3`, and `ottla serve --http 8080`.
 """
 
 import json
@@ -37,7 +37,7 @@ while len(sent) < 3:
     found = sqs.receive_message(QueueUrl=letters, MaxNumberOfMessages=10, WaitTimeSeconds=5)
     for message in found.get("Messages", []):
         body, handle = message["Body"], message["ReceiptHandle"]
-        if body == "dear nobody":  # Give it back at once, to be tried again.
+        if body == "dear nobody":  # Make it visible at once, for a retry.
             sqs.change_message_visibility(
                 QueueUrl=letters, ReceiptHandle=handle, VisibilityTimeout=0
             )
@@ -47,7 +47,7 @@ while len(sent) < 3:
 
 lost: list[str] = []
 while not lost:
-    sqs.receive_message(QueueUrl=letters)  # Its second try, unless it has had that.
+    sqs.receive_message(QueueUrl=letters)  # Its second attempt, unless it had that already.
     found = sqs.receive_message(QueueUrl=failed, WaitTimeSeconds=1)
     lost = [message["Body"] for message in found.get("Messages", [])]
 print(f"sent {len(sent)} letters; undeliverable: {', '.join(lost)}")

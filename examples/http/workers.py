@@ -1,6 +1,6 @@
-"""Competing workers over HTTP: each job goes to one of them, and to another if that one fails.
+"""Competing workers over HTTP: each job goes to one worker, and to another if that one fails.
 
-It needs no library, and runs against the gateway that OTTLA_GATEWAY_URL names:
+It needs no libraries and talks to the gateway at OTTLA_GATEWAY_URL:
 `ottla serve --http 8080`.
 """
 
@@ -33,9 +33,9 @@ def work(name: str) -> None:
                 paint(job["value"])
             except RuntimeError as error:
                 print(f"{name}: {job['value']} failed, {error}")
-                post(f"{QUEUE}:nack", delivery)  # Somebody gets it again.
+                post(f"{QUEUE}:nack", delivery)  # It is delivered again.
             else:
-                post(f"{QUEUE}:ack", delivery)  # Nobody does.
+                post(f"{QUEUE}:ack", delivery)  # It is not delivered again.
                 done[job["value"]] = name
 
 

@@ -1,6 +1,6 @@
-"""Sessions of a clickstream: the clicks of a user with no more than a pause between them.
+"""Sessions of a clickstream: a user's clicks, until a pause longer than a limit.
 
-A stateful step: Spark keeps one open session for each user, and a timer that closes it.
+A stateful step: Spark keeps one open session per user, and a timer that closes it.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Sessions(StatefulProcessor):
             self._open.clear()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
     def _session(self) -> Any:
         return tuple(self._open.get()) if self._open.exists() else None

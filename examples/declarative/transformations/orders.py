@@ -1,4 +1,4 @@
-"""Orders from a topic into tables, and large ones on into another topic, exactly once."""
+"""Orders from a topic into tables, and large ones into another topic, exactly once."""
 
 import os
 
@@ -13,7 +13,7 @@ spark = SparkSession.active()
 
 @dp.table
 def raw_orders() -> DataFrame:
-    """Every order, as a streaming table: a run adds what is new."""
+    """Every order, as a streaming table: each run adds the new ones."""
     return (
         spark.readStream.format("ottla")
         .option("kafka.bootstrap.servers", SERVERS)
@@ -28,7 +28,7 @@ def raw_orders() -> DataFrame:
 
 @dp.materialized_view
 def per_customer() -> DataFrame:
-    """What each customer has ordered; made anew by each run."""
+    """What each customer has ordered; recomputed by each run."""
     orders = spark.read.table("raw_orders")
     return orders.groupBy("customer").agg(
         F.count("*").alias("orders"), F.sum("amount").alias("amount")
@@ -46,7 +46,7 @@ dp.create_sink(
 )
 
 
-# A table in files takes one flow: two of them would lose rows of each other.
+# A table in files takes one flow; two would lose each other's rows.
 @dp.append_flow(target="large_orders")
 def large() -> DataFrame:
     orders = spark.readStream.table("raw_orders").where("amount >= 100")
