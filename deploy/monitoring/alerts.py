@@ -1,19 +1,19 @@
-"""The alerts, from which the rules, their tests and the list of runbooks are made.
+"""The alerts, from which the rules, their tests and the list of runbooks are generated.
 
 `example` is what promtool feeds the rule with: series in its notation, a value a minute. The alert
-fires after `after_m` minutes, and does not before the series begin to tell of trouble.
+fires after `after_m` minutes, and not before the series show the problem.
 """
 
 from typing import Final, NamedTuple
 
-JOB: Final = "ottla"  # Of the nodes in Prometheus' configuration.
+JOB: Final = "ottla"  # The nodes' job in Prometheus' configuration.
 
 
 class Alert(NamedTuple):
     name: str
     severity: str
     expression: str
-    lasting: str  # For how long the expression has to hold.
+    lasting: str  # How long the expression must hold.
     summary: str
     example: dict[str, str]
     after_m: int
@@ -65,7 +65,7 @@ ALERTS: Final = (
         "critical",
         "sum(ottla_controller) == 0",
         "1m",
-        "No node has a controller at work.",
+        "No node has an active controller.",
         {'ottla_controller{instance="one"}': "1 1 0x10"},
         6,
     ),
@@ -74,7 +74,7 @@ ALERTS: Final = (
         "critical",
         "sum(ottla_controller) > 1",
         "1m",
-        "{{ $value }} nodes believe that their controller is at work.",
+        "{{ $value }} nodes believe that they are the active controller.",
         {
             'ottla_controller{instance="one"}': "1x12",
             'ottla_controller{instance="two"}': "0 0 1x10",
@@ -95,8 +95,8 @@ ALERTS: Final = (
         "warning",
         "ottla_log_directory_free_bytes / ottla_log_directory_size_bytes < 0.1",
         "5m",
-        "{{ $value | humanizePercentage }} of {{ $labels.directory }} on {{ $labels.instance }}"
-        " are free.",
+        "Only {{ $value | humanizePercentage }} of {{ $labels.directory }} is free on"
+        " {{ $labels.instance }}.",
         {
             'ottla_log_directory_free_bytes{instance="one",directory="/data"}': "50 50 5x15",
             'ottla_log_directory_size_bytes{instance="one",directory="/data"}': "100x17",
@@ -108,7 +108,8 @@ ALERTS: Final = (
         "warning",
         "predict_linear(ottla_log_directory_free_bytes[1h], 24 * 3600) < 0",
         "10m",
-        "{{ $labels.directory }} on {{ $labels.instance }} is full within a day, as it fills now.",
+        "{{ $labels.directory }} on {{ $labels.instance }} will be full within a day at the"
+        " current rate.",
         {'ottla_log_directory_free_bytes{instance="one",directory="/data"}': "1000x5 1000-10x80"},
         40,
     ),
@@ -150,7 +151,7 @@ ALERTS: Final = (
         "critical",
         'sum by (broker) (increase(ottla_probe_records_total{result="lost"}[5m])) > 2',
         "0m",
-        "Records of the probe through broker {{ $labels.broker }} are lost.",
+        "The probe loses records through broker {{ $labels.broker }}.",
         {'ottla_probe_records_total{instance="one",broker="2",result="lost"}': "0 0 0+30x10"},
         8,
     ),
@@ -159,8 +160,8 @@ ALERTS: Final = (
         "warning",
         "ottla_event_loop_lag_seconds > 1",
         "2m",
-        "Requests wait up to {{ $value | humanizeDuration }} before {{ $labels.instance }} looks"
-        " at them.",
+        "Requests wait up to {{ $value | humanizeDuration }} before {{ $labels.instance }} handles"
+        " them.",
         {'ottla_event_loop_lag_seconds{instance="one"}': "0 0 3x10"},
         8,
     ),
@@ -169,7 +170,7 @@ ALERTS: Final = (
         "warning",
         "sum(ottla_hanging_transactions) > 0",
         "5m",
-        "{{ $value }} transactions are open that nobody ends.",
+        "{{ $value }} transactions hang: nothing will end them.",
         {'ottla_hanging_transactions{instance="one"}': "0 0 1x15"},
         12,
     ),
@@ -187,7 +188,7 @@ ALERTS: Final = (
         "warning",
         "ottla_certificate_expiry_timestamp_seconds - time() < 14 * 86400",
         "0m",
-        "The certificate of listener {{ $labels.listener }} on {{ $labels.instance }} ends in"
+        "The certificate of listener {{ $labels.listener }} on {{ $labels.instance }} expires in"
         " {{ $value | humanizeDuration }}.",
         {
             'ottla_certificate_expiry_timestamp_seconds{instance="one",listener="SSL"}': (

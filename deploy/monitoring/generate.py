@@ -1,6 +1,6 @@
 """Writes the rules for Prometheus and the dashboards for Grafana: `make monitoring`.
 
-The source is alerts.py and dashboards/ beside this; what is written is not edited by hand.
+The source is alerts.py and dashboards/ next to this file; do not edit the output by hand.
 """
 
 import json
@@ -15,12 +15,12 @@ from deploy.monitoring.dashboards.panels import Dashboard, Panel
 DIRECTORY: Final = Path(__file__).parent
 _RUNBOOKS: Final = "docs/runbooks.md"
 _SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
-_WIDTH: Final = 12  # Of the 24 columns of a dashboard.
+_WIDTH: Final = 12  # A dashboard has 24 columns.
 _HEIGHT: Final = 8
 
 
 def files() -> dict[str, str]:
-    """What is generated, by its path from this directory."""
+    """The generated files, by their path from this directory."""
     dashboards = {
         f"grafana/{each.uid}.json": json.dumps(_dashboard(each), indent=2) + "\n"
         for each in DASHBOARDS

@@ -1,8 +1,8 @@
-"""Makes a site of the documents: pages from the root of the repository, and links to its files.
+"""Turns the documents into a site: pages from the repository's root, and links to its files.
 
 The documents are read on their own as well, so their links lead to files of the repository. Here
-README.md is the first page, the other documents of the root are pages beside those of docs/, and
-every other file that a document links to comes along as it is.
+README.md is the first page, the root's other documents are pages next to those of docs/, and every
+other file that a document links to is copied unchanged.
 """
 
 import posixpath
@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 REPOSITORY: Final = Path(__file__).parents[2]
-FILES: Final = "repository"  # Where files that are no documents go.
+FILES: Final = "repository"  # Where files other than documents go.
 ROOT: Final = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Links lead to where the site has what they name."""
+    """Point links to where the site has their targets."""
     here = _repository_path(page.file.src_uri)
 
     def link(match: re.Match[str]) -> str:

@@ -17,7 +17,7 @@ from rich.text import Text
 IMAGES: Final = Path(__file__).parents[2] / "docs" / "images"
 COMMANDS: Final = {"top": ("top", "--once"), "doctor": ("doctor",)}
 _COLUMNS: Final = 92
-_FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # They are on another site.
+_FONTS: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # They live on another site.
 
 
 def picture(title: str, text: str) -> str:

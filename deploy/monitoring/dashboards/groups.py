@@ -17,13 +17,13 @@ GROUPS: Final = Dashboard(
         ),
         Panel(
             "Lag in records",
-            "Of all partitions.",
+            "All partitions together.",
             {"{{group}} {{topic}}": f"sum by (group, topic) (ottla_group_lag_records{GROUP})"},
             alert="OttlaGroupLag",
         ),
         Panel(
             "Records read",
-            "Committed, a second.",
+            "Commits per second, in records.",
             {
                 "{{consumergroup}} {{topic}}": (
                     "sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset"
@@ -34,22 +34,22 @@ GROUPS: Final = Dashboard(
         ),
         Panel(
             "Members",
-            "Of each group.",
+            "Per group.",
             {"{{consumergroup}}": 'kafka_consumergroup_members{consumergroup=~"$group"}'},
         ),
         Panel(
             "Groups by state",
-            "Stable and Empty are states of rest.",
+            "Stable and Empty are the resting states.",
             {"{{type}} {{state}}": "sum by (type, state) (ottla_groups)"},
         ),
         Panel(
             "Rebalances",
-            "Of all groups, a minute. A group that rebalances all the time gets little done.",
+            "Per minute, all groups. A group that keeps rebalancing gets little done.",
             {"{{instance}}": "60 * rate(ottla_group_rebalances_total[$interval])"},
         ),
         Panel(
             "Transactions",
-            "Open ones, and those that nobody ends.",
+            "Open transactions, and hanging ones that nothing will end.",
             {
                 "open": "sum(ottla_open_transactions)",
                 "hanging": "sum(ottla_hanging_transactions)",

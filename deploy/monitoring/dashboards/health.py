@@ -10,7 +10,7 @@ HEALTH: Final = Dashboard(
     (
         Panel(
             "Event loop late",
-            "What a request waits at worst before anybody looks at it.",
+            "The longest time that a request waits before it is handled.",
             {"{{instance}}": "ottla_event_loop_lag_seconds"},
             "s",
             alert="OttlaEventLoopLate",
@@ -22,7 +22,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Memory",
-            "Resident, and what requests and unsent answers take of it.",
+            "Resident memory, and the part used by requests and unsent responses.",
             {
                 "{{instance}}": 'process_resident_memory_bytes{job="ottla"}',
                 "{{instance}}, requests": "ottla_request_memory_bytes",
@@ -31,7 +31,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Open files",
-            "Beside the limit of the process.",
+            "Open files and the limit of the process.",
             {
                 "{{instance}}": 'process_open_fds{job="ottla"}',
                 "{{instance}}, limit": 'process_max_fds{job="ottla"}',
@@ -39,7 +39,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Connections",
-            "Open ones, and those that are not read from because of a bound.",
+            "Open connections, and those not read from because a limit is reached.",
             {
                 "{{instance}}": "ottla_connections",
                 "{{instance}}, paused": "ottla_connections_paused",
@@ -47,7 +47,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Connections refused and closed",
-            "A second.",
+            "Per second.",
             {
                 "refused: {{reason}}": rate("ottla_connections_refused_total", "reason"),
                 "closed: {{reason}}": rate("ottla_connections_closed_total", "reason"),
@@ -56,14 +56,14 @@ HEALTH: Final = Dashboard(
             needs="refusals",
         ),
         Panel(
-            "Clients held up",
-            "Requests whose clients have used up a quota, a second.",
+            "Throttled clients",
+            "Requests throttled by a quota, per second.",
             {"{{quota}}": rate("ottla_throttles_total", "quota")},
             "cps",
         ),
         Panel(
             "Certificates",
-            "How long the certificates of listeners are valid.",
+            "Time until the listeners' certificates expire.",
             {"{{instance}} {{listener}}": ("ottla_certificate_expiry_timestamp_seconds - time()")},
             "s",
             alert="OttlaCertificateExpires",
@@ -71,31 +71,31 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Requests",
-            "A second.",
+            "Per second.",
             {"{{api}}": rate("ottla_requests_total", "api")},
             "reqps",
         ),
         Panel(
             "Waiting requests",
-            "Produces for replicas or the disk, fetches for records.",
+            "Produce requests wait for replicas or the disk, fetches for records.",
             {"{{api}}": "sum by (api) (ottla_requests_waiting)"},
         ),
         Panel(
-            "Slowest one in a hundred syncs",
-            "Producers with acks wait for them, with flush.policy=ack.",
+            "Disk syncs, 99th percentile",
+            "With flush.policy=ack, producers wait for them.",
             {"{{instance}}": quantile("ottla_flush_duration_seconds", "instance")},
             "s",
             alert="OttlaSlowFlushes",
         ),
         Panel(
             "Reads from the disk",
-            "What consumers read that is not in the page cache, a second.",
+            "Consumer reads that miss the page cache, per second.",
             {"{{instance}} {{step}}": "rate(ottla_page_cache_misses_total[$interval])"},
             "cps",
         ),
         Panel(
             "Free disk",
-            "Of each log directory.",
+            "Per log directory.",
             {"{{instance}} {{directory}}": "ottla_log_directory_free_bytes"},
             "bytes",
             alert="OttlaDiskLow",
@@ -119,7 +119,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Damaged replicas",
-            "They are copied anew from others where there are some.",
+            "Copied again from other replicas if there are any.",
             {
                 "{{instance}}": "ottla_damaged_logs",
                 "{{instance}}, not compacted": "ottla_cleaner_uncleanable_logs",
@@ -127,8 +127,8 @@ HEALTH: Final = Dashboard(
             alert="OttlaDamagedLogs",
         ),
         Panel(
-            "Producers remembered",
-            "One for each partition that a producer wrote to; they cost memory.",
+            "Known producers",
+            "One per partition that a producer wrote to; they cost memory.",
             {"{{instance}}": "ottla_producer_ids"},
         ),
     ),

@@ -16,13 +16,13 @@ OVERVIEW: Final = Dashboard(
         ),
         Panel(
             "Controllers",
-            "There is one at a time; none for some seconds while a new one is elected.",
+            "One at a time; none for some seconds during an election.",
             {"controllers": "sum(ottla_controller)"},
             alert="OttlaNoController",
         ),
         Panel(
             "Partitions that need attention",
-            "Offline: nobody leads them. Under min ISR: acks=all is refused. Under-replicated: a"
+            "Offline: no leader. Under min ISR: acks=all is refused. Under-replicated: a"
             " replica is not in sync.",
             {
                 "offline": "max(ottla_offline_partitions)",
@@ -33,7 +33,7 @@ OVERVIEW: Final = Dashboard(
         ),
         Panel(
             "Records in and out",
-            "Of all topics, a second.",
+            "Per second, all topics.",
             {
                 "in": "sum(rate(ottla_topic_records_in_total[$interval]))",
                 "out": "sum(rate(ottla_topic_records_out_total[$interval]))",
@@ -42,7 +42,7 @@ OVERVIEW: Final = Dashboard(
         ),
         Panel(
             "Bytes in and out",
-            "What producers write and consumers read, of all topics.",
+            "What producers write and consumers read, all topics.",
             {
                 "in": "sum(rate(ottla_topic_bytes_in_total[$interval]))",
                 "out": "sum(rate(ottla_topic_bytes_out_total[$interval]))",
@@ -51,15 +51,15 @@ OVERVIEW: Final = Dashboard(
             "Bps",
         ),
         Panel(
-            "Slowest one in a hundred requests",
-            "With all that they waited for: a fetch also for new records.",
+            "Request latency, 99th percentile",
+            "Including waits, such as a fetch's wait for new records.",
             {"{{api}}": quantile("ottla_request_duration_seconds", "api")},
             "s",
             alert="OttlaEventLoopLate",
         ),
         Panel(
             "Errors",
-            "Items refused, a second. Some belong to normal operation, such as"
+            "Refused items per second. Some are normal, such as"
             " NOT_LEADER_OR_FOLLOWER when leaders move.",
             {"{{api}} {{error}}": rate("ottla_request_errors_total", "api, error")},
             "cps",
@@ -74,14 +74,14 @@ OVERVIEW: Final = Dashboard(
         ),
         Panel(
             "Probe",
-            "How long a record takes through each broker and back; one in a hundred takes longer.",
+            "Round trip of a record through each broker, 99th percentile.",
             {"broker {{broker}}": quantile("ottla_probe_duration_seconds", "broker")},
             "s",
             alert="OttlaProbeFailing",
         ),
         Panel(
             "Free disk",
-            "Of each log directory.",
+            "Per log directory.",
             {
                 "{{instance}} {{directory}}": (
                     "ottla_log_directory_free_bytes / ottla_log_directory_size_bytes"

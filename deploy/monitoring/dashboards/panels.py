@@ -1,4 +1,4 @@
-"""What a dashboard is made of: panels, each a question with the queries that answer it.
+"""The parts of a dashboard: panels, each a question with the queries that answer it.
 
 `$interval` in a query is the range of a rate: Grafana's `$__rate_interval`, or what a test needs.
 """
@@ -12,10 +12,10 @@ GROUP: Final = '{group=~"$group"}'
 class Panel(NamedTuple):
     title: str
     text: str
-    queries: dict[str, str]  # By legend.
+    queries: dict[str, str]  # Keyed by legend.
     unit: str = "short"
-    alert: str = ""  # Whose runbook it links to.
-    needs: str = ""  # What has to run for there to be anything to see.
+    alert: str = ""  # The alert whose runbook it links to.
+    needs: str = ""  # What must run for the panel to show data.
 
 
 class Dashboard(NamedTuple):

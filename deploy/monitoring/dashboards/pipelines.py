@@ -20,7 +20,7 @@ PIPELINES: Final = Dashboard(
         ),
         Panel(
             "Rows in and out",
-            "A second.",
+            "Per second.",
             {
                 "{{pipeline}} {{sink}}, in": "rate(ottla_pipeline_rows_in_total[$interval])",
                 "{{pipeline}} {{sink}}, out": "rate(ottla_pipeline_rows_out_total[$interval])",
@@ -30,28 +30,28 @@ PIPELINES: Final = Dashboard(
         ),
         Panel(
             "Not read yet",
-            "Records in the topics that a sink's query has not read.",
+            "Records in the topics that a sink's query has not read yet.",
             {"{{pipeline}} {{sink}}": "ottla_pipeline_lag_records"},
             alert="OttlaGroupLag",
             needs="pipelines",
         ),
         Panel(
             "Batch",
-            "How long the last one took.",
+            "Duration of the last batch.",
             {"{{pipeline}} {{sink}}": "ottla_pipeline_batch_duration_seconds"},
             "s",
             needs="pipelines",
         ),
         Panel(
             "State",
-            "Memory of the state of the steps.",
+            "Memory used by the state of steps.",
             {"{{pipeline}} {{sink}}": "ottla_pipeline_state_bytes"},
             "bytes",
             needs="pipelines",
         ),
         Panel(
             "Refused rows",
-            "Rows that are not as expected, a second.",
+            "Rows that fail an expectation, per second.",
             {
                 "{{pipeline}} {{dataset}} {{expectation}}": (
                     "rate(ottla_pipeline_rows_refused_total[$interval])"

@@ -22,20 +22,20 @@ REPLICATION: Final = Dashboard(
         ),
         Panel(
             "Changes of in-sync sets",
-            "A second. Shrinking and expanding in turn is the sign of a slow node or network.",
+            "Per second. Alternate shrinking and expanding is a sign of a slow node or network.",
             {"{{change}}": rate("ottla_isr_changes_total", "change")},
             "cps",
             alert="OttlaUnderReplicatedPartitions",
         ),
         Panel(
             "New leaders",
-            "A second, as each node hears of them.",
+            "Per second, as seen by each node.",
             {"{{instance}}": "rate(ottla_leader_elections_total[$interval])"},
             "cps",
         ),
         Panel(
             "Leaders",
-            "Partitions that each node leads; `ottla rebalance` spreads them.",
+            "Partitions led by each node; `ottla rebalance` evens them out.",
             {
                 "{{instance}}": "ottla_leader_partitions",
                 "{{instance}}, not preferred": "ottla_not_preferred_leader_partitions",
@@ -61,7 +61,7 @@ REPLICATION: Final = Dashboard(
         ),
         Panel(
             "Metadata behind",
-            "Records of the metadata that a node has not applied yet.",
+            "Metadata records that a node has not applied yet.",
             {"{{instance}}": "ottla_metadata_committed_offset - ottla_metadata_applied_offset"},
         ),
         Panel(

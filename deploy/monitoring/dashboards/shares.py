@@ -10,7 +10,7 @@ SHARES: Final = Dashboard(
     (
         Panel(
             "Waiting",
-            "Records that are not done with.",
+            "Unfinished records.",
             {
                 "{{group}} {{topic}}": (
                     f"sum by (group, topic) (ottla_share_group_lag_records{GROUP})"
@@ -20,7 +20,7 @@ SHARES: Final = Dashboard(
         ),
         Panel(
             "In flight",
-            "Records that consumers have and did not acknowledge yet.",
+            "Records that consumers hold and have not acknowledged yet.",
             {
                 "{{group}} {{topic}}": (
                     f"sum by (group, topic) (ottla_share_group_in_flight_records{GROUP})"
@@ -30,7 +30,7 @@ SHARES: Final = Dashboard(
         ),
         Panel(
             "Delayed",
-            "Records that wait for their time.",
+            "Records that wait for their delivery time.",
             {
                 "{{group}} {{topic}}": (
                     f"sum by (group, topic) (ottla_share_group_delayed_records{GROUP})"
@@ -40,7 +40,7 @@ SHARES: Final = Dashboard(
         ),
         Panel(
             "Deliveries",
-            "A second, and those of them that were repeated.",
+            "Per second, and how many of them were redeliveries.",
             {
                 "{{group}}": rate("ottla_share_group_deliveries_total", "group", GROUP),
                 "{{group}}, again": rate("ottla_share_group_redeliveries_total", "group", GROUP),
@@ -50,7 +50,7 @@ SHARES: Final = Dashboard(
         ),
         Panel(
             "Dead letters",
-            "Records given up, a second, and those that cannot be written.",
+            "Records given up per second, and dead letters that cannot be written.",
             {
                 "{{group}}": rate("ottla_share_group_dead_letters_total", "group", GROUP),
                 "{{group}}, waiting": (

@@ -10,13 +10,13 @@ TOPICS: Final = Dashboard(
     (
         Panel(
             "Records in",
-            "Written by producers, a second.",
+            "Written by producers, per second.",
             {"{{topic}}": rate("ottla_topic_records_in_total", "topic", TOPIC)},
             "cps",
         ),
         Panel(
             "Records out",
-            "Sent to consumers, a second.",
+            "Sent to consumers, per second.",
             {"{{topic}}": rate("ottla_topic_records_out_total", "topic", TOPIC)},
             "cps",
         ),
@@ -34,13 +34,13 @@ TOPICS: Final = Dashboard(
         ),
         Panel(
             "Produce requests",
-            "One for each partition. Few large ones cost less than many small ones.",
+            "One per partition. Few large requests cost less than many small ones.",
             {"{{topic}}": rate("ottla_topic_produce_requests_total", "topic", TOPIC)},
             "reqps",
         ),
         Panel(
             "Size",
-            "Of the leaders' logs.",
+            "Size of the leaders' logs.",
             {
                 "{{topic}}": (
                     f"sum by (topic) (ottla_partition_size_bytes{TOPIC}"
@@ -52,7 +52,7 @@ TOPICS: Final = Dashboard(
         ),
         Panel(
             "Segments",
-            "Of all replicas.",
+            "All replicas together.",
             {"{{topic}}": f"sum by (topic) (ottla_partition_segments{TOPIC})"},
         ),
     ),

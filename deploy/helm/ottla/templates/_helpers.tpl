@@ -18,7 +18,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* The brokers by the names that their pods have. */}}
+{{/* The brokers, by the names of their pods. */}}
 {{- define "ottla.servers" -}}
 {{- $name := include "ottla.name" . -}}
 {{- $servers := list -}}
