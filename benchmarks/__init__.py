@@ -1,1 +1,1 @@
-"""Measures Ottla, beside Apache Kafka where it can be had: `python -m benchmarks`."""
+"""Measures Ottla, next to Apache Kafka where that is available: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks [SUITE ...]`; `--help` tells the rest."""
+"""The command line: `python -m benchmarks [SUITE ...]`; see `--help`."""
 
 import shutil
 import signal
@@ -25,7 +25,7 @@ from benchmarks.peers.rabbitmq import RabbitMq
 
 HERE = Path(__file__).parent
 CACHE = HERE / ".cache"
-# What a broker may do to a scenario; the others run all the same.
+# A broker may fail a scenario; the others still run.
 FAILURES = (LoadFailed, KafkaException, OSError, RuntimeError)
 BUSY = "Other work ran on the machine when this began: figures and verdicts are preliminary."
 
@@ -40,7 +40,7 @@ def main(
     peers: Names = None,
     write: bool = False,
 ) -> None:
-    """Measures Ottla, beside Apache Kafka where it can be had.
+    """Measures Ottla, next to Apache Kafka where that is available.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def main(
     quick
         One short round of the essential rows, in a few minutes.
     against
-        A git revision: measure it beside the source tree as it is, and nothing else.
+        A git revision: compare the source tree with it, and with nothing else.
     only
         The scenarios to run; all of a suite by default.
     peers
         The brokers to measure: ottla, kafka, nats, rabbitmq, elasticmq.
     write
-        Write the suite's results even after a part of it; a whole suite always is written.
+        Write the results even if only part of a suite ran; a whole suite is always written.
     """
     chosen = _chosen(suites or tuple(SUITES), only)
     processes.raise_open_files_limit()
@@ -92,7 +92,7 @@ def main(
 
 
 def _chosen(suites: Iterable[str], only: list[str] | None) -> dict[str, dict[str, Scenario]]:
-    """The scenarios to run, by suite; a suite of which nothing is wanted is left out."""
+    """The scenarios to run, by suite; suites without any are left out."""
     known = {name for scenarios in SUITES.values() for name in scenarios}
     for what, names, there in (("suite", suites, SUITES), ("scenario", only or (), known)):
         if unknown := set(names) - set(there):
@@ -108,7 +108,7 @@ def _chosen(suites: Iterable[str], only: list[str] | None) -> dict[str, dict[str
 def _measure(
     suite: str, scenarios: dict[str, Scenario], bench: Bench, console: Console
 ) -> tuple[str, list[str]]:
-    """Runs them; gives the document, and the names of those that failed."""
+    """Runs them; returns the document and the names of those that failed."""
     facts = describe_machine(CACHE)
     for peer in bench.peers + bench.guests:
         facts |= peer.settings()

@@ -1,9 +1,9 @@
-"""Backup, verify and restore of some gigabytes, beside what the disk writes in the same run.
+"""Backup, verify and restore of some gigabytes, next to the disk's own speed in the same run.
 
     python -m benchmarks.backup --gigabytes 4
 
-The broker has the records in the page cache, as after they were written; the disk is that of the
-temporary directory, and `dd` writes as many bytes there with one sync at its end.
+The records are in the page cache, as just written. The disk is that of the temporary directory;
+`dd` writes as many bytes there, with one sync at the end.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def _broker(data: Path) -> Iterator[str]:
 
 
 def _fill(bootstrap: str, size: int) -> None:
-    """Values that do not compress, in batches of a good producer's size."""
+    """Incompressible values, in batches as large as a good producer's."""
     value = hashlib.shake_128(b"value").digest(1000)
     batch = bytes(build_batch([Record(timestamp=1, value=value)] * (BATCH_BYTES // 1000)))
     with Cluster(bootstrap) as cluster:

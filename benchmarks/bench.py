@@ -24,7 +24,7 @@ from benchmarks.results import SUBJECT, Results
 LOAD_SECONDS_MAX = 300.0
 READY_SECONDS_MAX = 240.0
 SOURCE = Path(__file__).parents[1]
-# As users have it: what was imported once is compiled.
+# As for users: modules are compiled after the first import.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 Outcome = dict[str, float]
@@ -33,10 +33,10 @@ Outcome = dict[str, float]
 class Effort(NamedTuple):
     """How long a run takes."""
 
-    rounds: int  # For rows that carry a requirement.
+    rounds: int  # For rows with a requirement.
     grid_rounds: int  # For the other rows.
-    seconds: float  # Of one measurement.
-    idle_seconds: float  # Before idle memory is read.
+    seconds: float  # Per measurement.
+    idle_seconds: float  # Before idle memory is measured.
     heavy: bool  # Whether the scenarios that fill disks and tables run at full size.
 
 
@@ -65,11 +65,11 @@ class Bench:
     _names: Iterator[int] = field(default_factory=count)
 
     def server(self, peer: Peer, flush: Flush) -> Server:
-        """The peer's shared server for this flush policy; started when first asked for."""
+        """The peer's shared server for this flush policy, started on first use."""
         key = (peer.name, None if peer.shares_server() else flush)
         if key not in self._servers:
             server = spawn_server(peer, self.new_directory(peer), flush)
-            self._servers[key] = server  # Before it is ready, so that `close` stops it.
+            self._servers[key] = server  # Registered before it is ready, so that `close` stops it.
             wait_until_ready(server)
         return self._servers[key]
 
@@ -94,7 +94,7 @@ class Bench:
         settings: Mapping[str, str] | None = None,
         count: int = CLUSTER_NODES,
     ) -> Iterator[Cluster]:
-        """Nodes that know of each other, stopped at the end."""
+        """Nodes of one cluster, stopped at the end."""
         cluster = Cluster(peer, self.new_directory(peer), flush, settings or {}, count)
         try:
             cluster.start()
@@ -133,16 +133,16 @@ class Bench:
         return next(peer for peer in self.peers if peer.name == SUBJECT)
 
     def guest(self, name: str) -> Peer | None:
-        """If it can be had."""
+        """Whether the peer is available."""
         return next((peer for peer in self.guests if peer.name == name), None)
 
     def in_turn(self, rounds: int) -> Iterator[Peer]:
-        """Peers A B, B A, A B ...: each round all of them, none always first."""
+        """Peers A B, B A, A B ...: all of them each round, none always first."""
         for index in range(rounds):
             yield from self.peers if index % 2 == 0 else reversed(self.peers)
 
     def needs_warming(self, server: Server, kind: str) -> bool:
-        """True once per server and kind of load."""
+        """True once for each server and kind of load."""
         key = (f"{server.peer.name}:{server.port}", kind)
         known = key in self._warm
         self._warm.add(key)
@@ -157,11 +157,11 @@ class Bench:
 
 
 def wait_until_ready(server: Server, brokers: int = 1) -> None:
-    """Returns when clients are told of so many brokers."""
+    """Returns once metadata lists that many brokers."""
     server.wait_until_listening()
     deadline = time.perf_counter() + READY_SECONDS_MAX
     while time.perf_counter() < deadline:
-        # A client that was told of none asks again only much later, so each try is a new client.
+        # A client that found none asks again only much later, so use a new client each time.
         admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
         try:
             if len(admin.list_topics(timeout=10).brokers) >= brokers:
@@ -193,7 +193,7 @@ def run_load(module: str, *words: str, **arguments: object) -> Outcome:
 
 
 def run_measured_load(server: Server | Cluster, module: str, **arguments: object) -> Outcome:
-    """As `run_load`, with the processor seconds of all brokers per GB of payload."""
+    """Like `run_load`, plus the processor seconds of all brokers per GB of payload."""
     before = _processor_seconds(server)
     outcome = run_load(module, address=server.address, **arguments)
     used = _processor_seconds(server) - before

@@ -1,6 +1,6 @@
 """The scenarios by name, in the order in which they run, and the suites they belong to.
 
-A suite is run and written as a whole: its figures are of one day, on one machine.
+A suite is run and written as a whole, so that its figures are from one day and one machine.
 """
 
 from collections.abc import Callable

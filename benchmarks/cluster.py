@@ -1,4 +1,4 @@
-"""Several nodes of one peer on this machine that make a cluster."""
+"""A cluster of one peer: several nodes on this machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ CLUSTER_NODES = 3
 
 
 class Cluster:
-    """Nodes 1 to `count`; each may be killed and started again. `stop` ends what is left."""
+    """Nodes 1 to `count`; each may be killed and restarted. `stop` ends the remaining ones."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of all nodes, for clients."""
+        """All nodes' addresses, for clients."""
         return ",".join(f"127.0.0.1:{member.port}" for member in self._members)
 
     @property
@@ -45,7 +45,7 @@ class Cluster:
 
     @property
     def servers(self) -> list[Server]:
-        """Those that run, in the order of their ids."""
+        """The running nodes, by id."""
         return [self._servers[node_id] for node_id in sorted(self._servers)]
 
     @property
@@ -53,7 +53,7 @@ class Cluster:
         return [server.pid for server in self.servers]
 
     def start(self) -> None:
-        """All at once, without waiting for them."""
+        """Starts all at once, without waiting."""
         for node_id in self.node_ids:
             self.start_node(node_id)
 
@@ -69,7 +69,7 @@ class Cluster:
         return f"127.0.0.1:{self._members[node_id - 1].port}"
 
     def kill(self, node_id: int) -> None:
-        """As a crash of the process does."""
+        """Ends it like a crash of the process."""
         server = self._servers.pop(node_id)
         server.process.kill()
         server.process.wait()

@@ -1,4 +1,4 @@
-"""Debian's packages, which are unpacked into a directory and not installed."""
+"""Debian packages, unpacked into a directory instead of installed."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ DOWNLOAD_SECONDS_MAX = 120
 
 
 def unpack(directory: Path, *packages: str) -> None:
-    """Raises Unavailable. What a package depends on has to be named too, or is there."""
+    """Raises Unavailable. Dependencies must be named too, unless they are installed."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise Unavailable("it is taken from Debian's packages")
     directory.mkdir(parents=True, exist_ok=True)

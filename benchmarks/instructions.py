@@ -1,12 +1,12 @@
 """What a produce costs in instructions: `python -m benchmarks.instructions [--against REVISION]`.
 
 A broker runs under callgrind, which counts only while the event loop reads from a socket: the
-request, the append and the answer, and nothing that happens by the clock. So other work on the
-machine changes nothing, and two counts of the same code differ by less than a thousandth. One
-request at a time, one record of 100 bytes in each.
+request, the append and the answer, and nothing driven by timers. So other work on the machine does
+not matter, and two counts of the same code differ by less than 0.1 %. One request at a time, one
+record of 100 bytes in each.
 
-`plain` has no authorizer; the others have one, with the only entry that allows the client to write,
-and with 10,000 more. A revision from before there was an authorizer is compared with `plain`.
+`plain` has no authorizer; the others have one, with just the entry that lets the client write, and
+with 10,000 more. A revision older than the authorizer is compared with `plain`.
 """
 
 import re
@@ -40,13 +40,13 @@ TOPIC = "load"
 REQUESTS = 2_000
 ENTRIES = 10_000
 READY_SECONDS_MAX = 600.0
-# What uvloop calls when a socket has bytes for a protocol with a buffer of its own.
+# What uvloop calls when a socket has bytes for a buffered protocol.
 ON_READ = "__pyx_f_6uvloop_4loop___uv_stream_buffered_on_read"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class Counted:
-    """A broker of `peer`, with or without an authorizer that has so many entries."""
+    """A broker of `peer`, with an authorizer that has this many entries, or without one."""
 
     def __init__(self, peer: Ottla, directory: Path, entries: int = 0) -> None:
         self._peer = peer
@@ -55,7 +55,7 @@ class Counted:
         self._port = processes.free_port()
 
     def count(self) -> float:
-        """Instructions for a request."""
+        """Instructions per request."""
         self._fill()
         out = self._directory / "callgrind.out"
         valgrind = ["valgrind", "--tool=callgrind", f"--toggle-collect={ON_READ}"]
@@ -75,7 +75,7 @@ class Counted:
         return int(totals[1]) / answered["requests"]
 
     def _fill(self) -> None:
-        """Topic and entries, while everyone may do everything."""
+        """Creates the topic and the entries, while everyone may do everything."""
         with self._served([], "User:ANONYMOUS") as server:
             admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
             admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
@@ -103,7 +103,7 @@ class Counted:
 
 
 def _entries(count: int) -> list[AclBinding]:
-    """The client may write to its topic; the others are of other users and topics, some by prefix.
+    """One entry lets the client write; the rest are for other users and topics, some by prefix.
 
     One in ten is the client's own.
     """

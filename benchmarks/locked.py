@@ -1,4 +1,4 @@
-"""A broker with two listeners: one without a lock, and one with TLS."""
+"""A broker with two listeners: one plaintext, one with TLS."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _HOST = "127.0.0.1"
 
 
 class LockedServer(NamedTuple):
-    """Two doors of one process."""
+    """The two listeners of one process."""
 
     plain: Server
     tls: Server
@@ -53,7 +53,7 @@ def write_identity(directory: Path) -> None:
 
 
 def _settings(member: Member, tls_port: int) -> dict[str, str]:
-    """In the words of both brokers."""
+    """The settings, for both kinds of broker."""
     clients = f"PLAINTEXT://{_HOST}:{member.port},SSL://{_HOST}:{tls_port}"
     return {
         "listeners": clients,

@@ -1,4 +1,4 @@
-"""What the numbers were taken on."""
+"""The machine of the measurements."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ BUSY_SHARE = 0.25
 
 
 def describe_machine(directory: Path) -> dict[str, str]:
-    """Hardware and software, as pairs for the report; `directory` tells which disk is meant."""
+    """Hardware and software, as pairs for the report; the disk is that of `directory`."""
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{_memory_bytes() / 1e9:.0f} GB",
@@ -25,7 +25,7 @@ def describe_machine(directory: Path) -> dict[str, str]:
 
 
 def is_busy() -> bool:
-    """Whether something else takes a part of the machine that the figures would show."""
+    """Whether other work on the machine would distort the figures."""
     return os.getloadavg()[0] > BUSY_SHARE * (os.cpu_count() or 1)
 
 

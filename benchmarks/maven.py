@@ -1,4 +1,4 @@
-"""Runs Maven, which finds published artifacts by their names."""
+"""Runs Maven, which resolves published artifacts by name."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ class NotFound(Unavailable):
 
 
 def maven(*arguments: str, directory: Path) -> None:
-    """In a directory that has a project, if the goal needs one."""
+    """Runs in a directory with a project, if the goal needs one."""
     if shutil.which("mvn") is None:
         raise Unavailable("Maven, which resolves it, is not installed")
     try:

@@ -1,13 +1,13 @@
 """What counting costs: `python -m benchmarks.metrics_cost`, on a quiet machine.
 
-Three brokers take turns: `off` serves no metrics, `on` serves them to a scraper that comes every
-second, `uncounted` is `off` with the counting of requests and durations taken out. Each round sends
-the same load to each of them, and a broker is judged by its processor time for a request. Then
-`off` and `on` get a topic of a thousand partitions: the difference of their memory, how long a
-scrape takes, and the worst time of requests that ask one after the other meanwhile. At last a node
-in this process is scraped while its event loop turns without a pause: the processor time that the
-scrape took between two turns is what it held the loop up for, whatever else the machine did
-(`--blocking` measures this alone). Under `chrt --rr 10` other work does not disturb the figures.
+Three brokers take turns: `off` serves no metrics, `on` is scraped every second, `uncounted` is
+`off` without counting requests and durations. Each round sends the same load to each, and compares
+their processor time per request. Then `off` and `on` get a topic of a thousand partitions: the
+difference of their memory, how long a scrape takes, and the worst time of sequential requests
+meanwhile. At last a node in this process is scraped while its event loop turns without a pause: the
+processor time that the scrape took between two turns is what it held the loop up for, whatever else
+the machine did (`--blocking` measures this alone). Under `chrt --rr 10` other work does not disturb
+the figures.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Broker:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def cost_us(self, in_flight: int) -> tuple[float, float]:
-        """Processor time for a request, and requests a second."""
+        """Processor time per request, and requests per second."""
         before = _cpu_s(self.process.pid)
         command = [sys.executable, "-m", "benchmarks.loads.raw_produce", "--topic", "load"]
         command += ["--address", f"127.0.0.1:{self.port}", "--in-flight", str(in_flight)]
@@ -103,7 +103,7 @@ def _cpu_s(pid: int) -> float:
 
 
 class Scraper:
-    """Comes every second, while it is entered."""
+    """Scrapes every second inside the `with` block."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -132,7 +132,7 @@ def measure_produce(brokers: dict[str, Broker]) -> None:
             for name in list(brokers)[number % 3 :] + list(brokers)[: number % 3]:
                 with Scraper(brokers["on"]):
                     cost, rate = brokers[name].cost_us(in_flight)
-                if number:  # The first round warms up.
+                if number:  # The first round is a warm-up.
                     costs[name].append(cost)
                     rates[name].append(rate)
         for name in brokers:
@@ -163,7 +163,7 @@ def measure_scrapes(off: Broker, on: Broker) -> None:
 
 
 def _worst_ms(broker: Broker, done: threading.Event, seconds: float) -> tuple[float, float]:
-    """Of requests that are answered at once; and one in a hundred."""
+    """The worst and 99th percentile of requests that are answered at once."""
     taken = []
     until = time.monotonic() + seconds
     with socket.create_connection(("127.0.0.1", broker.port)) as connection:
@@ -179,12 +179,12 @@ def _worst_ms(broker: Broker, done: threading.Event, seconds: float) -> tuple[fl
 
 
 class LoopWatch:
-    """The processor time of a scrape between two turns of the loop that it runs beside."""
+    """The processor time of a scrape between two turns of a busy event loop."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self.gaps_ns: list[int] = []
-        self._thread_id: int | None = None  # Of the scrape that is under way.
+        self._thread_id: int | None = None  # Of the current scrape.
 
     def around(self, render: Callable[..., bytes]) -> Callable[..., bytes]:
         def watched(page: Page, *, packed: bool = False) -> bytes:
@@ -200,7 +200,7 @@ class LoopWatch:
         known, last_ns = None, 0
         while not self.done.is_set():
             thread_id = self._thread_id
-            with suppress(OSError):  # It has ended.
+            with suppress(OSError):  # It exited.
                 if thread_id is not None:
                     now_ns = time.clock_gettime_ns(time.pthread_getcpuclockid(thread_id))
                     if thread_id == known:

@@ -36,7 +36,7 @@ def spawn(
 
 
 def stop(process: subprocess.Popen[bytes], seconds_max: float = STOP_SECONDS_MAX) -> None:
-    """Asks the process to stop, waits for it, and kills its group if it does not."""
+    """Asks the process to stop, waits, and kills its group if it does not."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:
@@ -47,7 +47,7 @@ def stop(process: subprocess.Popen[bytes], seconds_max: float = STOP_SECONDS_MAX
 
 
 def raise_open_files_limit() -> None:
-    """Lets this process and its children open as many files as the system permits."""
+    """Raises the open-file limit of this process and its children to the maximum."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -70,9 +70,9 @@ def processor_seconds(pid: int) -> float:
 
 
 def free_port() -> int:
-    """One that nobody else is given while this process runs; a server that asks for it gets it.
+    """A port reserved while this process runs, which a server can still bind.
 
-    The socket that holds it is bound and does not listen, and both sides set SO_REUSEADDR.
+    The socket that holds it is bound but not listening, and both sides set SO_REUSEADDR.
     """
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -52,7 +52,7 @@ def as_markdown(
     remarks: Iterable[str] = (),
     introduction: str = INTRODUCTION,
 ) -> str:
-    """`remarks` say what a reader has to know before he quotes a figure."""
+    """`remarks` are what a reader must know before quoting a figure."""
     parts = [introduction, *(f"**{remark}**\n" for remark in remarks)]
     parts += [_facts_table(facts), _requirements_section(results)]
     for scenario in results.scenarios():

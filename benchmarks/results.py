@@ -22,11 +22,11 @@ class Better(Enum):
 
 
 class Requirement(NamedTuple):
-    """What a row must show. None: nothing is asked in that respect."""
+    """What a row must show. None: no requirement."""
 
     ratio_min: float | None = None  # To the reference, in the same round.
-    value_max: float | None = None  # Of the subject, in the row's unit.
-    value_min: float | None = None  # As well.
+    value_max: float | None = None  # The subject's own value, in the row's unit.
+    value_min: float | None = None  # Also in the row's unit.
     reference: str = REFERENCE
 
 
@@ -64,7 +64,7 @@ class Results:
         self.samples.setdefault(row, {}).setdefault(peer, []).append(value)
 
     def peers(self, scenario: str) -> list[str]:
-        """Those that have a sample there, Ottla first."""
+        """The peers with a sample of the row, Ottla first."""
         seen = {peer for row in self.rows(scenario) for peer in self.samples[row]}
         return sorted(seen, key=lambda peer: (peer != SUBJECT, peer != REFERENCE, peer))
 

@@ -1,1 +1,1 @@
-"""What puts load on a broker: each module is a process of its own that prints one JSON object."""
+"""Loads: each module is a process of its own that prints one JSON object."""

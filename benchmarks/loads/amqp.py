@@ -1,4 +1,4 @@
-"""As much of AMQP 0-9-1 as a load needs: one channel of one connection, publish, consume, ack."""
+"""The part of AMQP 0-9-1 that loads need: one connection and channel, publish, consume, ack."""
 
 import asyncio
 import struct
@@ -38,7 +38,7 @@ class Channel:
 
     @classmethod
     async def open(cls, address: str, queue: str) -> Self:
-        """With a durable queue of that name."""
+        """Connects and declares a durable queue of that name."""
         host, _, port = address.rpartition(":")
         channel = cls(*await asyncio.open_connection(host, int(port), limit=1 << 20))
         channel.write(b"AMQP\x00\x00\x09\x01")
@@ -69,7 +69,7 @@ class Channel:
         await self.expect(CONSUMING)
 
     async def delivery(self) -> int:
-        """The tag of the next message, which was read."""
+        """Reads the next message; returns its tag."""
         payload = (await self.expect(DELIVERED)).payload
         at = _IDS.size + 1 + payload[_IDS.size]
         header = await self.frame()
@@ -80,7 +80,7 @@ class Channel:
         return tag
 
     def acknowledge(self, tag: int) -> None:
-        """That message and all before it."""
+        """Acknowledges that message and all before it."""
         self.write(_method(1, (60, 80), struct.pack(">QB", tag, 1)))
 
     async def expect(self, method: tuple[int, int]) -> Frame:
@@ -102,7 +102,7 @@ class Channel:
 
 
 def publication(queue: str, body: bytes) -> bytes:
-    """A persistent message."""
+    """Publishes a persistent message."""
     method = _method(1, (60, 40), bytes(2) + _short("") + _short(queue) + b"\x00")
     header = struct.pack(">HHQHB", 60, 0, len(body), 0x1000, PERSISTENT)
     return method + _frame(HEADER, 1, header) + _frame(BODY, 1, body)

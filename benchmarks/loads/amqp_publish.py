@@ -1,4 +1,4 @@
-"""Publishes over AMQP on many connections at once; each sends when the last was confirmed."""
+"""Publishes over AMQP on many connections; each sends once its last message was confirmed."""
 
 import asyncio
 import time

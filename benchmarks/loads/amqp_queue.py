@@ -1,4 +1,4 @@
-"""Fills a queue over AMQP, then consumes it and acknowledges by batches, on many connections.
+"""Fills a queue over AMQP, then consumes and acknowledges it in batches, on many connections.
 
 The clock runs from the first delivery to the last acknowledgement, which the server does not
 confirm.
@@ -21,7 +21,7 @@ async def fill(address: str, queue: str, count: int, value_size: int) -> None:
     for _ in range(count):
         channel.write(message)
     confirmed = 0
-    while confirmed < count:  # A confirmation has the tag of the last message that it is for.
+    while confirmed < count:  # A confirm carries the tag of the last message it covers.
         payload = (await channel.expect(CONFIRMED)).payload
         tag = int.from_bytes(payload[4:12], "big")
         confirmed = max(confirmed, tag)

@@ -1,6 +1,6 @@
-"""`ottla.client` and bare confluent-kafka by turns in one process, and how their times compare.
+"""Compares `ottla.client` with bare confluent-kafka, in turns in one process.
 
-Both do the same for their caller: every delivery is heard of, every value is looked at.
+Both do the same for their caller: every delivery is reported, every value is read.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from ottla.client import Consumer, Producer, aio
 VALUE = b"x" * 100
 SENDS_PER_POLL = 100
 RECORDS_PER_POLL = 500
-Run = Callable[[str, str, int], float]  # Address, topic and count; seconds.
+Run = Callable[[str, str, int], float]  # Takes address, topic and count; returns seconds.
 
 
 def _settings(address: str) -> dict[str, Any]:
-    """As the facade has them."""
+    """The facade's settings."""
     return {
         "bootstrap.servers": address,
         "linger.ms": 5,
@@ -42,7 +42,7 @@ def produce_bare(address: str, topic: str, count: int) -> float:
             failures.append(error)
 
     producer.produce(topic, VALUE)
-    producer.flush()  # It is connected now.
+    producer.flush()  # Connects.
     start = time.perf_counter()
     for number in range(count):
         producer.produce(topic, VALUE, on_delivery=on_delivery)
@@ -72,7 +72,7 @@ def _bare_consumer(address: str, topic: str) -> confluent_kafka.Consumer:
 
 
 def consume_bare(address: str, topic: str, count: int) -> float:
-    """One message after the other, as confluent-kafka's own examples do."""
+    """One message at a time, as in confluent-kafka's own examples."""
     consumer = _bare_consumer(address, topic)
     start = time.perf_counter()
     received = size = 1
@@ -107,7 +107,7 @@ def poll_bare(address: str, topic: str, count: int) -> float:
     start = time.perf_counter()
     received = size = 1
     while received < count:
-        # It waits for as many as it is asked for.
+        # It waits until it has as many as requested.
         for message in consumer.consume(min(RECORDS_PER_POLL, count - received), 1.0):
             if message.error():
                 raise confluent_kafka.KafkaException(message.error())

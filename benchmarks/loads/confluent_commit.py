@@ -1,4 +1,4 @@
-"""Commits with confluent-kafka, each commit after the answer to the one before."""
+"""Commits with confluent-kafka, one commit at a time."""
 
 import time
 
@@ -14,7 +14,7 @@ def main(*, address: str, topic: str, seconds: float = 3.0, warm_seconds: float 
         {"bootstrap.servers": address, "group.id": "benchmark", "enable.auto.commit": False}
     )
     consumer.assign([TopicPartition(topic, 0)])
-    _commit(consumer, topic, 0.0)  # Until the coordinator is known and ready.
+    _commit(consumer, topic, 0.0)  # Wait until the coordinator is known and ready.
     _commit(consumer, topic, warm_seconds)
     start = time.perf_counter()
     commits = _commit(consumer, topic, seconds)
@@ -24,7 +24,7 @@ def main(*, address: str, topic: str, seconds: float = 3.0, warm_seconds: float 
 
 
 def _commit(consumer: Consumer, topic: str, seconds: float) -> int:
-    """Commits at least once, and for so long."""
+    """Commits for `seconds`, at least once."""
     clock, commits = time.perf_counter, 0
     end = clock() + seconds
     while True:

@@ -14,9 +14,9 @@ SILENCE_SECONDS_MAX = 120.0
 
 
 def main(*, address: str, topic: str, count: int, partitions: int = 1, authority: str = "") -> None:
-    """Reads `count` messages, over TLS with an `authority`.
+    """Reads `count` messages; over TLS if `authority` is given.
 
-    The clock runs from the first answer to the last message.
+    The clock runs from the first response to the last message.
     """
     consumer = Consumer(
         {

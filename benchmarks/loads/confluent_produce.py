@@ -1,7 +1,7 @@
 """Produces with confluent-kafka as fast as it can, and waits until the broker has everything.
 
-Nothing is counted that cannot be read: the clock stops when the end offsets of the partitions show
-every message, also with acks=0.
+Only readable messages count: the clock stops when the end offsets of the partitions show every
+message, even with acks=0.
 """
 
 import os
@@ -32,7 +32,7 @@ def main(
     idempotent: int = 0,
     authority: str = "",
 ) -> None:
-    """Sends for `seconds`, or `count` messages if that is given; over TLS with an `authority`."""
+    """Sends for `seconds`, or `count` messages; over TLS if `authority` is given."""
     settings = client_settings(address, authority)
     producer = Producer(
         {
@@ -95,7 +95,7 @@ def _end_offsets(consumer: Consumer, topic: str, partitions: int) -> int:
 
 
 def _end_offset(consumer: Consumer, topic: str, partition: int) -> int:
-    """Of a partition whose leader may not know yet that it is one."""
+    """The end offset, from a leader that may not know yet that it leads."""
     deadline = time.perf_counter() + ARRIVAL_SECONDS_MAX
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What brokers that were started and stopped one after another leave in their process."""
+"""Memory left behind in a process by brokers that were started and stopped one after another."""
 
 import gc
 import os
@@ -10,7 +10,7 @@ from benchmarks.loads.outcome import report
 from benchmarks.processes import resident_bytes
 from ottla.testing import EmbeddedBroker
 
-WARM_UP = 100  # The allocator has its arenas by then.
+WARM_UP = 100  # By then the allocator has its arenas.
 
 
 def main(*, count: int = 100) -> None:

@@ -1,6 +1,6 @@
-"""From `EmbeddedBroker()` to the first record that is acknowledged, as a test's fixture does it.
+"""From `EmbeddedBroker()` to the first acknowledged record, as in a test's fixture.
 
-The first start imports the broker; it is told apart from those after it.
+The first start, which imports the broker, is reported separately.
 """
 
 import statistics

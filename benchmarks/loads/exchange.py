@@ -1,4 +1,4 @@
-"""Single requests as entities of kio, for what is not asked so often that its cost would show."""
+"""Single requests as kio entities, for requests so rare that their cost does not matter."""
 
 import io
 import socket
@@ -33,7 +33,7 @@ def ask(connection: socket.socket, request: Payload, response_type: type[Respons
 
 
 def encode(request: Payload) -> bytes:
-    """The frame of a request whose version has a flexible header."""
+    """The frame of a request with a flexible header."""
     body = io.BytesIO()
     entity_writer(type(request))(body, request)
     return frames.frame(request.__api_key__, request.__version__, body.getvalue())
@@ -45,7 +45,7 @@ def decode(answer: bytes, response_type: type[Response]) -> Response:
 
 
 def wait_for_coordinator(connection: socket.socket, group: str) -> None:
-    """Returns when the broker says who coordinates the group; this also makes the offsets topic."""
+    """Waits until the group has a coordinator; this also creates the offsets topic."""
     request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(group,))
 
     def found() -> ErrorCode:
@@ -55,7 +55,7 @@ def wait_for_coordinator(connection: socket.socket, group: str) -> None:
 
 
 def wait_until_ready(try_once: Callable[[], ErrorCode]) -> None:
-    """Tries until the coordinator is ready and there is no error; another error is the end."""
+    """Retries until the coordinator is ready and there is no error; raises on other errors."""
     deadline = time.perf_counter() + COORDINATOR_SECONDS_MAX
     while code := try_once():
         if code not in NOT_READY or time.perf_counter() > deadline:

@@ -1,7 +1,7 @@
 """Fills one partition of __consumer_offsets with commits that compaction has to keep.
 
-The groups are those of a row of names that have the same coordinator partition. Every commit is a
-request of its own, as it is when consumers commit; the first of each group is sent twice.
+The groups have names with the same coordinator partition. Every commit is a request of its own, as
+from consumers; the first one of each group is sent twice.
 """
 
 import time
@@ -19,7 +19,7 @@ OFFSETS_PARTITIONS = 50  # The default of offsets.topic.num.partitions.
 
 
 def main(*, address: str, topic: str, partitions: int, groups: int) -> None:
-    """Each group commits, for each partition of the topic, its number as the offset."""
+    """Each group commits its number as the offset of each partition of the topic."""
     error_position = frames.commit_response_error_position(topic)
     names = list(islice(groups_of_one_coordinator(), groups))
     first = frames.commit_frame(names[0], topic, 0, 0)
@@ -35,7 +35,7 @@ def main(*, address: str, topic: str, partitions: int, groups: int) -> None:
 
 
 def groups_of_one_coordinator() -> Iterator[str]:
-    """Names of one length, the first of which decides where all of them are."""
+    """Names of equal length, all in the coordinator partition of the first."""
     names = (f"group-{number:09d}" for number in count())
     first = next(names)
     yield first

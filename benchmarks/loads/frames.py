@@ -1,4 +1,4 @@
-"""Requests as bytes, made once and sent many times, and the few response fields that are looked at.
+"""Requests as bytes, built once and sent many times, and the few response fields that matter.
 
 Produce 9, Fetch 12 and OffsetCommit 9 are the newest versions that name topics and not their ids,
 so a frame can be built without asking the broker. Topic names stay below 127 bytes: their length is
@@ -19,12 +19,12 @@ OFFSET_COMMIT, OFFSET_COMMIT_VERSION = 8, 9
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 _LAST_OFFSET_DELTA_POSITION = 23
-_BATCH_PREFIX = 12  # Base offset and batch length stand before what the length counts.
+_BATCH_PREFIX = 12  # Base offset and batch length come before the counted bytes.
 _CRC_END = 21
 
 
 class LoadError(Exception):
-    """The broker refused, or answered what was not expected."""
+    """The broker refused, or sent something unexpected."""
 
 
 def connect(address: str, seconds_max: float = 120.0) -> socket.socket:
@@ -35,7 +35,7 @@ def connect(address: str, seconds_max: float = 120.0) -> socket.socket:
 
 
 def build_batch(record_count: int, value_size: int) -> bytes:
-    """A batch of a producer that is not idempotent, so it may be sent again and again."""
+    """A batch of a producer that is not idempotent, so it can be sent repeatedly."""
     value = os.urandom(value_size)
     records = b"".join(_record(delta, value) for delta in range(record_count))
     now_ms = time.time_ns() // 1_000_000
@@ -62,7 +62,7 @@ def produce_frame(topic: str, partition: int, batch: bytes, acks: int) -> bytes:
 
 
 def produce_response_error_position(topic: str) -> int:
-    """Where the error code stands in the frame that answers one topic with one partition."""
+    """The position of the error code in a response for one topic with one partition."""
     return 4 + 4 + 1 + 1 + len(_compact_string(topic)) + 1 + 4
 
 
@@ -74,7 +74,7 @@ def fetch_frame(topic: str, partition: int, offset: int, size_max: int) -> bytes
         + b"\x02"
         + struct.pack(">iiqiqi", partition, -1, offset, -1, -1, size_max)
         + b"\x00\x00"
-        + b"\x01"  # Nothing is forgotten.
+        + b"\x01"  # No forgotten topics.
         + b"\x01"  # No rack.
         + b"\x00"
     )
@@ -82,7 +82,7 @@ def fetch_frame(topic: str, partition: int, offset: int, size_max: int) -> bytes
 
 
 def commit_frame(group: str, topic: str, partition: int, offset: int) -> bytes:
-    """A commit of a consumer that assigns itself: without a member or a generation."""
+    """A commit of a consumer that assigns its own partitions: no member, no generation."""
     body = (
         _compact_string(group)
         + struct.pack(">i", -1)
@@ -99,7 +99,7 @@ def commit_frame(group: str, topic: str, partition: int, offset: int) -> bytes:
 
 
 def commit_response_error_position(topic: str) -> int:
-    """Where the error code stands in the frame that answers one topic with one partition."""
+    """The position of the error code in a response for one topic with one partition."""
     size, correlation, tags, throttle, count = 4, 4, 1, 4, 1
     before = size + correlation + tags + throttle + count
     return before + len(_compact_string(topic)) + count + 4
@@ -123,7 +123,7 @@ def fetched_records(response: memoryview, topic: str) -> memoryview:
 
 
 def walk_batches(records: memoryview) -> tuple[int, int, int]:
-    """Next offset, bytes and records of the whole batches; a last batch may be cut."""
+    """Next offset, bytes and records of the whole batches; the last batch may be incomplete."""
     position, next_offset, count = 0, -1, 0
     while position + _BATCH.size <= len(records):
         base_offset, length = struct.unpack_from(">qi", records, position)

@@ -1,4 +1,4 @@
-"""Publishes over HTTP on many connections at once; each sends when the last was acknowledged."""
+"""Publishes over HTTP on many connections; each sends once its last was acknowledged."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ def main(
     value_size: int = 1_000,
     seconds: float = 10.0,
 ) -> None:
-    """Publishes for so long."""
+    """Publishes for `seconds`."""
     uvloop.run(run(url, topic, connections, batch, value_size, seconds))
 
 

@@ -1,4 +1,4 @@
-"""Receives and acknowledges the records of a queue over HTTP, on many connections at once.
+"""Receives and acknowledges the records of a queue over HTTP, on many connections.
 
 Each connection receives a batch, acknowledges it and so on. The clock runs from the first answer
 with records to the last acknowledgement.
@@ -20,7 +20,7 @@ SILENCE_SECONDS_MAX = 120.0
 
 
 class HttpConnection:
-    """POST and its answer, over one connection that is kept."""
+    """POST requests over one persistent connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -91,7 +91,7 @@ async def run(url: str, topic: str, count: int, connections: int, batch: int) ->
 
 
 def main(*, url: str, topic: str, count: int, connections: int = 64, batch: int = 10) -> None:
-    """Takes `count` records that are there already."""
+    """Takes `count` records from a filled queue."""
     uvloop.run(run(url, topic, count, connections, batch))
 
 

@@ -1,4 +1,4 @@
-"""Opens connections, asks ApiVersions once on each, and holds them until its input ends."""
+"""Opens connections, sends ApiVersions once on each, and holds them until stdin ends."""
 
 import sys
 

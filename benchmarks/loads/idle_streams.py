@@ -1,4 +1,4 @@
-"""Opens event streams of a topic and holds them until its input ends."""
+"""Opens event streams of a topic and holds them until stdin ends."""
 
 import asyncio
 import sys

@@ -1,8 +1,8 @@
 """Produce latency at a fixed rate, open loop.
 
-Message n is due at start + n / rate, whatever became of the earlier ones, and its latency counts
-from the moment when it was due, not from when it could be sent: a stall of the broker shows up in
-every message that was due during the stall.
+Message n is due at start + n / rate, whatever happened to earlier ones, and its latency counts from
+when it was due, not from when it could be sent: a stall of the broker shows in every message that
+was due during the stall.
 """
 
 import select
@@ -56,7 +56,7 @@ def _measure_confluent(
     failures: list[KafkaError] = []
 
     def on_delivery(error: KafkaError | None, _: Message) -> None:
-        # One partition: deliveries come in the order of sending.
+        # One partition: deliveries arrive in send order.
         latencies.append(clock() - due[len(latencies)])
         if error is not None:
             failures.append(error)
@@ -106,7 +106,7 @@ def _measure_raw(
 
 
 def _take_answers(held: bytearray, error_position: int) -> int:
-    """Removes the whole answers from the buffer and tells how many there were."""
+    """Removes whole responses from the buffer; returns how many."""
     count = position = 0
     while len(held) - position >= 4:
         size = 4 + struct.unpack_from(">i", held, position)[0]

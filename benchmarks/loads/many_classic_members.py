@@ -1,8 +1,8 @@
 """Members of one classic group over bare sockets, until each has its share of the partitions.
 
-Every member has its own connection, joins, and asks for its assignment as soon as it has joined;
-the one that leads makes the assignment for all. Who has an assignment sends heartbeats, and joins
-again when it is told that the group rebalances.
+Every member has its own connection, joins, and syncs as soon as it has joined; the leader computes
+the assignment for all. Members with an assignment send heartbeats, and rejoin when the group
+rebalances.
 """
 
 import selectors
@@ -48,11 +48,11 @@ class Member:
     group: GroupId
     topic: str
     partitions: int
-    assigned: Counter[int]  # How many members are, by generation.
+    assigned: Counter[int]  # Number of members by generation.
     id: str = ""
     generation: i32 = NO_GENERATION
     is_assigned: bool = False
-    waits: bool = False  # For an answer.
+    waits: bool = False  # For a response.
     received: bytearray = field(default_factory=bytearray)
     asked: type[Payload] = JoinGroupRequest
 

@@ -1,8 +1,8 @@
 """Members of one consumer group over bare sockets, until each has its share of the partitions.
 
-Every member has its own connection. In each round all members send a heartbeat, then all answers
-are read; a member owns at once what it is given and gives up at once what is taken from it. Rounds
-follow each other without a pause, so that the coordinator and no heartbeat interval is the limit.
+Every member has its own connection. In each round all members send a heartbeat, then all responses
+are read; a member takes over and gives up partitions at once. Rounds follow without a pause, so
+that the coordinator is the limit, not the heartbeat interval.
 """
 
 import datetime as dt
@@ -41,7 +41,7 @@ class Member:
     id: str
     epoch: i32 = JOIN
     owned: tuple[TopicPartitions, ...] = ()
-    changed: bool = True  # Whether the coordinator has yet to hear of what is owned.
+    changed: bool = True  # Whether the owned partitions still have to be reported.
 
     def send_heartbeat(self) -> None:
         request = ConsumerGroupHeartbeatRequest(
@@ -105,7 +105,7 @@ def main(*, address: str, topic: str, partitions: int = 1_000, members: int = 1_
 def _beat_until_assigned(
     members: list[Member], partitions: int, deadline: float
 ) -> tuple[int, float]:
-    """How many rounds it took, and when all had joined."""
+    """The number of rounds, and when all had joined."""
     rounds, joined = 0, 0.0
     while not _is_assigned(members, partitions):
         if time.perf_counter() > deadline:

@@ -1,4 +1,4 @@
-"""Creates many topics and writes one record to each partition; or checks that all are there."""
+"""Creates many topics and writes one record to each partition, or checks all of them."""
 
 import time
 
@@ -27,7 +27,7 @@ def write(*, address: str, topics: int, partitions: int) -> None:
 
 @app.command
 def check(*, address: str, topics: int, partitions: int) -> None:
-    """Asks until every partition answers that it holds exactly one record."""
+    """Waits until every partition reports exactly one record."""
     admin = AdminClient({"bootstrap.servers": address})
     latest = OffsetSpec.latest()
     wanted = {
@@ -69,7 +69,7 @@ def _write(address: str, topics: int, partitions: int) -> None:
 
 
 def _wait_until_listed(producer: Producer, topics: int) -> None:
-    """A broker may learn of a topic some time after its creation was answered."""
+    """A broker may learn of a topic some time after the response to its creation."""
     deadline = time.perf_counter() + SECONDS_MAX
     wanted = {_name(topic) for topic in range(topics)}
     while not wanted <= producer.list_topics(timeout=60).topics.keys():

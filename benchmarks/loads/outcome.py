@@ -1,4 +1,4 @@
-"""How a load hands its result to the harness: one JSON object as the last line of its output."""
+"""How a load reports to the harness: one JSON object as the last line of its output."""
 
 import json
 

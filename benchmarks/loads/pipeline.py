@@ -1,8 +1,8 @@
 """Keeps requests in flight over bare sockets, so that the broker and not the client is the limit.
 
-Frames are built once. Each connection keeps a fixed number of requests in flight: for every answer
-that arrives one more request leaves, gathered into one send. Of the answers only the sizes and the
-error codes are looked at, with strides over the whole buffer.
+Frames are built once. Each connection keeps a fixed number of requests in flight: every response
+triggers one more request, gathered into one send. Only the sizes and error codes of responses are
+checked, with strides over the whole buffer.
 """
 
 import select
@@ -22,9 +22,10 @@ class Pipe:
     def __init__(
         self, connection: socket.socket, requests: list[bytes], error_position: int
     ) -> None:
-        """All requests are in flight at once; they and their answers have the same size.
+        """All requests are in flight at once; they have one size, and so do the responses.
 
-        `error_position` is where an answer, with its size, has its error code.
+        `error_position` is the position of the error code in a response, counted from its size
+        field.
         """
         self.connection = connection
         self.frame_size = len(requests[0])
@@ -36,7 +37,7 @@ class Pipe:
         self.answer_size = self._first_answer_size()
 
     def _first_answer_size(self) -> int:
-        """The size that all answers without an error have: only fixed-width fields vary."""
+        """The size of every response without an error: only fixed-width fields vary."""
         self.connection.sendall(self.requests[: self.frame_size])
         answer = frames.receive_response(self.connection)
         code = struct.unpack_from(">h", answer, self.error_position - 4)[0]
@@ -48,7 +49,7 @@ class Pipe:
         self.connection.sendall(self.requests)
 
     def turn(self) -> int:
-        """Waits for answers, sends as many requests, and tells how many there were."""
+        """Waits for responses, sends as many requests, and returns how many."""
         count = self.drain_once()
         if count:
             self.connection.sendall(self.requests[: count * self.frame_size])
@@ -91,7 +92,7 @@ class Generator:
             pipe.fill()
 
     def run(self, seconds: float, count_max: int) -> tuple[int, float]:
-        """How many requests were answered, in how many seconds."""
+        """The number of answered requests, and the seconds they took."""
         clock, count = time.perf_counter, 0
         start = clock()
         end = start + seconds
@@ -104,7 +105,7 @@ class Generator:
         return count, now - start
 
     def drain(self) -> int:
-        """Waits for the answers that are still due and tells how many there were."""
+        """Waits for the outstanding responses; returns how many."""
         drained = 0
         for pipe in self._pipes.values():
             due = pipe.in_flight

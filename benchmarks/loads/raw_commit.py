@@ -43,7 +43,7 @@ def main(
 
 
 def wait_until_accepted(address: str, group: str, request: bytes, error_position: int) -> None:
-    """Returns when the group's coordinator has answered the commit without an error."""
+    """Returns once the group's coordinator has accepted the commit."""
     with frames.connect(address) as connection:
         exchange.wait_for_coordinator(connection, group)
 

@@ -1,9 +1,9 @@
 """Consumers of one group: they join one by one, then another one joins, then it leaves.
 
-After each of the three it is measured how long it takes until the group is stable: every partition
+After each of the three, it measures the time until the group is stable: every partition
 is with exactly one member, all members have the same number of them or one less, and every member
 has polled since without a change. Members that join early get everything first and hand it on
-later, so that "all is assigned" alone would say little.
+later, so "everything is assigned" alone means little.
 """
 
 import time
@@ -26,7 +26,7 @@ from benchmarks.loads.frames import LoadError
 from benchmarks.loads.outcome import report
 
 STABLE_SECONDS_MAX = 120.0
-JOIN_SECONDS = 0.05  # Between one member and the next.
+JOIN_SECONDS = 0.05  # Between joins.
 PAUSE_SECONDS = 0.001
 Assignment = list[frozenset[int]]
 
@@ -44,7 +44,7 @@ def main(
 ) -> None:
     """`heartbeat_ms` replaces the default of a classic member, or of a consumer group.
 
-    So many `times` one more member joins `quiet_seconds` after the last change, and leaves again.
+    `times` times, one more member joins `quiet_seconds` after the last change and leaves again.
     """
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": address,
@@ -79,7 +79,7 @@ class Group:
         self._partitions = partitions
 
     def subscribe(self, topic: str) -> None:
-        """One member after the other; those that have subscribed are polled meanwhile."""
+        """Members subscribe one after another; those that have are polled meanwhile."""
         for index, consumer in enumerate(self.consumers):
             consumer.subscribe([topic])
             if index + 1 < len(self.consumers):
@@ -112,10 +112,10 @@ class Group:
 def _come_and_go(
     group: Group, newcomers: list[Consumer], topic: str, quiet_seconds: float
 ) -> dict[str, float]:
-    """The mean times, for they depend on when heartbeats are due."""
+    """Mean times, because they depend on when heartbeats are due."""
     came, went = [], []
     for newcomer in newcomers:
-        leaving = Thread(target=newcomer.close)  # It waits for the broker; others are to be polled.
+        leaving = Thread(target=newcomer.close)  # Waits for the broker; the others need polls.
 
         def come(newcomer: Consumer = newcomer) -> None:
             group.consumers.append(newcomer)

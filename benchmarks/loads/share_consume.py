@@ -24,7 +24,7 @@ SILENCE_SECONDS_MAX = 120.0
 
 
 def main(*, address: str, topic: str, count: int, seconds: float = 60.0) -> None:
-    """Takes `count` records, or as many as come in `seconds`."""
+    """Takes `count` records, or as many as arrive in `seconds`."""
     group = f"share-{uuid.uuid4()}"
     _start_at_the_beginning(address, group)
     consumer = ShareConsumer({"bootstrap.servers": address, "group.id": group})

@@ -1,8 +1,7 @@
 """Sends, receives and deletes messages in batches of ten, as an SQS client, on many connections.
 
-It counts what was deleted in the time given: a server that stalls or fails has a low rate, and the
-load ends all the same. It does not wait for a number of messages: one that a server failed to take,
-without that being noticed, would be waited for without end.
+It counts what was deleted in a given time: a server that stalls or fails has a low rate, and the
+load still ends. Waiting for a number of messages could hang on one that the server silently lost.
 """
 
 import json
@@ -60,7 +59,7 @@ class Done(NamedTuple):
 
 
 def cycles(url: str, queue: str, value_size: int, until: float) -> Done:
-    """As many messages are received as are sent, whoever sent them, unless there are no more."""
+    """Receives as many messages as were sent, whoever sent them, unless none are left."""
     client = Client(url)
     deleted_count = 0
     while time.perf_counter() < until:
@@ -112,7 +111,7 @@ def main(
             running = [pool.submit(cycles, *arguments) for _ in range(connections)]
             return Done(*map(sum, zip(*(each.result() for each in running), strict=True)))
 
-        run(warm_seconds)  # Members and connections are made.
+        run(warm_seconds)  # For members and connections.
         done = run(seconds)
     client.call("DeleteQueue", QueueUrl=queue)
     client.close()

@@ -7,7 +7,7 @@ from benchmarks.loads import frames
 
 
 def client_settings(address: str, authority: str) -> dict[str, str]:
-    """Of confluent-kafka; `authority` is a file with certificates, and empty without TLS."""
+    """confluent-kafka's settings; `authority` is a certificate file, or empty for no TLS."""
     servers = {"bootstrap.servers": address}
     if not authority:
         return servers
@@ -15,14 +15,14 @@ def client_settings(address: str, authority: str) -> dict[str, str]:
 
 
 def client_context(authority: str) -> ssl.SSLContext:
-    """Of TLS 1.3 alone."""
+    """Allows only TLS 1.3."""
     context = ssl.create_default_context(cafile=authority)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     return context
 
 
 def connect(address: str, authority: str) -> socket.socket:
-    """Over TLS 1.3 with an `authority`, otherwise plain."""
+    """Over TLS 1.3 if `authority` is given, otherwise plaintext."""
     connection = frames.connect(address)
     if not authority:
         return connection

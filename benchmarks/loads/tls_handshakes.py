@@ -1,6 +1,6 @@
-"""Connects over TLS 1.3 again and again, and asks ApiVersions once on each connection.
+"""Connects over TLS 1.3 repeatedly, and sends ApiVersions once on each connection.
 
-The answer carries the ticket of the session, with which the next connection may be resumed.
+The response carries the session ticket with which the next connection may be resumed.
 """
 
 import ssl
@@ -27,7 +27,7 @@ class Counts:
 def main(
     *, address: str, authority: str, resume: int = 0, seconds: float = 2.0, threads: int = 2
 ) -> None:
-    """As many as go one after the other in each of `threads`; with `resume` they ask for it."""
+    """Handshakes, one at a time in each of `threads`; with `resume`, asking for resumption."""
     counts = [Counts() for _ in range(threads)]
     start = time.perf_counter()
     workers = [
@@ -46,7 +46,7 @@ def main(
         handshakes_per_second=handshakes / elapsed,
         handshakes=handshakes,
         resumed=sum(count.resumed for count in counts),
-        bytes=handshakes,  # So that what the broker spends is told for each of them.
+        bytes=handshakes,  # So that the broker's cost is reported per handshake.
         seconds=elapsed,
     )
 

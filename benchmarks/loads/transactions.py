@@ -1,4 +1,4 @@
-"""Transactions of one producer of confluent-kafka, one after the other."""
+"""Transactions of one confluent-kafka producer, one at a time."""
 
 import os
 import time
@@ -21,7 +21,7 @@ def main(
     seconds: float = 3.0,
     warm_seconds: float = 0.5,
 ) -> None:
-    """Each transaction has `records` records; it counts when its commit was answered."""
+    """Each transaction has `records` records and counts once its commit was answered."""
     producer = Producer(
         {
             "bootstrap.servers": address,
@@ -44,7 +44,7 @@ def main(
 
 
 def _run(producer: Producer, topic: str, messages: list[dict[str, bytes]], seconds: float) -> int:
-    """Runs at least one transaction, and for so long."""
+    """Runs for `seconds`, at least one transaction."""
     clock, transactions = time.perf_counter, 0
     end = clock() + seconds
     while True:

@@ -1,7 +1,7 @@
-"""ElasticMQ, a server of SQS that runs on a JVM, from Maven.
+"""ElasticMQ, an SQS server on the JVM, from Maven.
 
-It keeps messages in memory, or in an H2 database on disk, which does not sync every change: close
-to Ottla's flush policy `os`.
+It keeps messages in memory, or in an H2 database on disk that does not sync every change, which is
+close to Ottla's flush policy `os`.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""What a peer that does not speak Kafka's protocol has in common with the others of its kind."""
+"""What peers that do not speak Kafka's protocol have in common."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from benchmarks.peers.peer import Flush
 
 
 class Guest:
-    """One server with one way to flush, which makes its directory when it starts."""
+    """One server with one flush policy, which creates its directory when it starts."""
 
     def format(self, directory: Path, port: int) -> None:
         del directory, port

@@ -2,8 +2,8 @@
 
 Every node is broker and controller.
 
-Its artifacts are resolved by Maven, by name, into the cache directory; nothing of it is kept in the
-repository. Its garbage collector log and JMX are left off, which is to its favour.
+Maven resolves its artifacts by name into the cache directory; none are kept in the repository. Its
+garbage collector log and JMX are off, which is in its favor.
 """
 
 import shutil
@@ -110,13 +110,13 @@ class Kafka:
         )
 
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
-        del flush  # A matter of the topic.
+        del flush  # A topic setting.
         return self._start(self._write_properties([_alone(directory, port)], 0))
 
     def member_command(
         self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
     ) -> list[str]:
-        del flush  # A matter of the topic.
+        del flush  # A topic setting.
         return self._start(self._write_properties(members, members.index(member), settings))
 
     def _start(self, properties: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """NATS with JetStream, one node, from Debian's package, which is unpacked and not installed.
 
-It speaks another protocol, so only what can be compared is: start, idle memory, and small messages
-that are acknowledged one by one. Streams are on file; JetStream syncs them every two minutes, which
+It speaks another protocol, so only comparable things are measured: start, idle memory, and small
+messages acknowledged one by one. Streams are files; JetStream syncs them every two minutes, which
 is close to Ottla's flush policy `os`.
 """
 
@@ -45,7 +45,7 @@ class Nats(Guest):
 
 
 def connect(address: str) -> socket.socket:
-    """A connection that receives what is sent to the inbox."""
+    """A connection subscribed to the inbox."""
     host, _, port = address.rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=30)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -56,7 +56,7 @@ def connect(address: str) -> socket.socket:
 
 
 def create_stream(connection: socket.socket, seconds_max: float = 10.0) -> None:
-    """Asks until JetStream is ready."""
+    """Retries until JetStream is ready."""
     config = json.dumps({"name": STREAM, "subjects": [SUBJECT], "storage": "file"}).encode()
     request = publication(f"$JS.API.STREAM.CREATE.{STREAM}", config)
     deadline = time.perf_counter() + seconds_max

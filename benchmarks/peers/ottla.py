@@ -1,7 +1,7 @@
-"""Ottla of this source tree or of a revision of it, installed as a user installs it.
+"""Ottla from this source tree or a revision of it, installed as a user would.
 
-The environment in the cache directory has no development packages, which would change the start-up
-time: kio imports Hypothesis where it finds it.
+The environment in the cache directory has no development packages, which would change the startup
+time: kio imports Hypothesis if it is there.
 """
 
 import subprocess
@@ -22,9 +22,9 @@ class Ottla:
     def __init__(
         self, warm_seconds: float, python: Path = Path(), *, revision: str | None = None
     ) -> None:
-        """`python` is the interpreter that has Ottla; `prepare` makes one.
+        """`python` is an interpreter with Ottla; `prepare` creates one.
 
-        Without a revision it is the source tree as it is, uncommitted changes included.
+        Without a revision it has the source tree, uncommitted changes included.
         """
         self.name = "ottla" if revision is None else f"ottla@{revision}"
         self._warm_seconds = warm_seconds
@@ -98,14 +98,14 @@ class Ottla:
     def format_member(
         self, members: Sequence[Member], member: Member, settings: Mapping[str, str]
     ) -> None:
-        del members, member, settings  # As with one node.
+        del members, member, settings  # As for one node.
 
     def member_command(
         self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
     ) -> list[str]:
-        """The first one begins the cluster; the others join it.
+        """The first one starts the cluster; the others join it.
 
-        Settings that name listeners go before the member's port.
+        Settings that name listeners override the member's port.
         """
         first = members[0]
         join = [] if member is first else ["--join", f"127.0.0.1:{first.port}"]
@@ -120,7 +120,7 @@ class Ottla:
         ]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        del flush  # A matter of the broker.
+        del flush  # A broker setting.
         return {}
 
     def shares_server(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the harness asks of a broker that it measures."""
+"""The interface between the harness and a broker under test."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from benchmarks import processes
 
 READY_SECONDS_MAX = 240.0
-# Of every broker that is measured. Groups can be given a heartbeat interval that shows differences.
+# For every broker under test. Groups can be given a heartbeat interval that shows differences.
 GROUP_SETTINGS = {
     "group.initial.rebalance.delay.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "500",
@@ -20,7 +20,7 @@ GROUP_SETTINGS = {
 
 
 class Flush(StrEnum):
-    """When what was appended is forced to disk; Ottla's words."""
+    """When appended records are synced, in Ottla's terms."""
 
     ACK = "ack"
     INTERVAL = "interval"
@@ -28,7 +28,7 @@ class Flush(StrEnum):
 
 
 class Unavailable(Exception):
-    """This peer cannot be had on this machine."""
+    """This peer is not available on this machine."""
 
 
 class Peer(Protocol):
@@ -41,19 +41,19 @@ class Peer(Protocol):
         """Version and settings, for the report."""
 
     def format(self, directory: Path, port: int) -> None:
-        """Makes an empty data directory, as far as that is a step of its own."""
+        """Creates an empty data directory, if that is a separate step."""
 
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
         """The command line that serves `directory` on `port`."""
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """What a topic needs so that the flush policy holds for it."""
+        """The topic configs for the flush policy."""
 
     def shares_server(self) -> bool:
-        """Whether one server holds topics of every flush policy."""
+        """Whether one server can have topics of every flush policy."""
 
     def warm_seconds(self) -> float:
-        """How long the same load runs before it counts."""
+        """How long the load runs before it counts."""
 
 
 class Member(NamedTuple):
@@ -62,21 +62,21 @@ class Member(NamedTuple):
     node_id: int
     directory: Path
     port: int
-    controller_port: int  # For a broker whose quorum has a port of its own.
+    controller_port: int  # For brokers whose quorum has its own port.
 
 
 class ClusterPeer(Peer, Protocol):
-    """Several nodes of it make a cluster."""
+    """A peer whose nodes can form a cluster."""
 
     def format_member(
         self, members: Sequence[Member], member: Member, settings: Mapping[str, str]
     ) -> None:
-        """As `format`, with the broker's settings for this run."""
+        """Like `format`, with the broker's settings for this run."""
 
     def member_command(
         self, members: Sequence[Member], member: Member, flush: Flush, settings: Mapping[str, str]
     ) -> list[str]:
-        """The command line of this member; the members are started in their order."""
+        """The command line of this member; members are started in order."""
 
 
 @dataclass
@@ -121,7 +121,7 @@ def log_path(directory: Path) -> Path:
 
 
 def spawn_server(peer: Peer, directory: Path, flush: Flush, port: int | None = None) -> Server:
-    """Starts the broker and does not wait for it. A new directory is formatted first."""
+    """Starts the broker without waiting for it. A new directory is formatted first."""
     port = port or processes.free_port()
     if not directory.exists():
         directory.mkdir(parents=True)

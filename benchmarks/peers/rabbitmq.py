@@ -1,7 +1,7 @@
 """RabbitMQ, one node, from Debian's packages, which are unpacked and not installed.
 
-A queue is durable and its messages persistent: a confirmed message is synced. That a message was
-acknowledged is neither confirmed nor synced, which is to its favour.
+Queues are durable and messages persistent: a confirmed message is synced. Acknowledgements are
+neither confirmed nor synced, which is in its favor.
 """
 
 import shlex
@@ -15,7 +15,7 @@ from benchmarks.processes import free_port
 ERLANG = ("base", "crypto", "eldap", "inets", "mnesia", "os-mon", "parsetools", "public-key")
 ERLANG_MORE = ("runtime-tools", "ssl", "syntax-tools", "tools", "xmerl", "asn1")
 DEBIAN_ROOT = "/usr/lib/erlang"
-# The name server of Erlang would stay behind as a daemon; here it ends with the broker.
+# Erlang's name server would stay behind as a daemon; here it ends with the broker.
 SCRIPT = """\
 epmd & names=$!
 trap 'kill $broker; wait $broker' TERM
@@ -46,7 +46,7 @@ class RabbitMq(Guest):
         return {"RabbitMQ": f"{version}, a durable queue with persistent messages, defaults"}
 
     def command(self, directory: Path, port: int, flush: Flush) -> list[str]:
-        del flush  # What is confirmed is synced.
+        del flush  # Confirmed messages are synced.
         (erlang,) = (self._home / "usr" / "lib" / "erlang").glob("erts-*")
         settings = {
             "PATH": f"{erlang.parent / 'bin'}:{erlang / 'bin'}:/usr/bin:/bin",

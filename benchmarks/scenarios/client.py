@@ -1,11 +1,11 @@
-"""The Python client beside the library that it is a facade of, and brokers inside a test."""
+"""The Python client next to the library it wraps, and brokers inside a test."""
 
 from benchmarks.bench import Bench, run_load
 from benchmarks.peers.peer import Flush
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 from benchmarks.scenarios.startup import first_record_seconds
 
-AT_LEAST_NINE_TENTHS = Requirement(value_max=1.11)  # Of the bare client's rate.
+AT_LEAST_NINE_TENTHS = Requirement(value_max=1.11)  # As a share of the bare client's rate.
 FIXTURE = Requirement(ratio_min=20.0, value_max=0.3)
 BROKERS = 100
 NOTHING = Requirement(value_max=0.0)
@@ -48,7 +48,7 @@ def facade(bench: Bench) -> None:
 
 
 def fixture(bench: Bench) -> None:
-    """A broker in a test's process; of another peer, its process."""
+    """A broker in a test's process; for other peers, a process of its own."""
     later = Row("fixture", "start to first acknowledged record", "s", Better.LOWER, FIXTURE)
     first = Row("fixture", "the same, with the import of the broker", "s", Better.LOWER, FIXTURE)
     for peer in bench.in_turn(bench.effort.rounds):

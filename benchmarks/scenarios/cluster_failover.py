@@ -1,6 +1,7 @@
 """A broker is killed (kill -9), and comes back.
 
-How long is no record acknowledged, until when does it lead partitions, when is it in sync again?
+How long are no records acknowledged, when do its partitions have new leaders, when is it in sync
+again?
 
 Both peers have the same session timeout, shorter than their defaults. A producer of confluent-kafka
 with acks=all sends a record every few milliseconds; what counts is the longest time between two
@@ -48,7 +49,7 @@ def cluster_failover(bench: Bench) -> None:
 
 
 def _outage(bench: Bench, cluster: Cluster, is_controller: bool) -> float:
-    """The longest time between acks when a leader is killed; the node is back afterwards."""
+    """The longest gap between acks when a leader is killed; the node is restarted afterwards."""
     controller = quorum_leader(cluster)
     followers = [node_id for node_id in cluster.node_ids if node_id != controller]
     victim = controller if is_controller else followers[0]
@@ -111,14 +112,14 @@ class _Acks:
         self._producer.flush(OUTAGE_SECONDS_MAX)
 
     def longest_gap(self, moment: float) -> float:
-        """From the last ack before it on."""
+        """From the last ack before the kill."""
         times = sorted(acked_at for acked_at, _ in self._acked)
         gaps = [later - earlier for earlier, later in pairwise(times) if later > moment]
         return max(gaps)
 
 
 def cluster_partitions(bench: Bench) -> None:
-    """One broker of three is killed and comes back, when each has a replica of every partition."""
+    """One broker of three is killed and restarted; each has a replica of every partition."""
     topics = TOPICS if bench.effort.heavy else 1
     scenario = f"cluster, {topics * PARTITIONS:,} partitions"
     for peer in bench.peers:

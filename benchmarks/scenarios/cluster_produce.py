@@ -1,4 +1,4 @@
-"""Produce throughput of three nodes, every record on all of them before it is acknowledged."""
+"""Produce throughput of three nodes; every record is on all of them before it is acknowledged."""
 
 from benchmarks.bench import Bench, Outcome, run_measured_load
 from benchmarks.cluster import CLUSTER_NODES, Cluster

@@ -1,8 +1,8 @@
 """From the start of three processes to the first record that is on all three nodes.
 
 New, empty data directories each time; Kafka's are formatted before the clock starts. The probe
-creates a topic and produces one record with acks=all over bare sockets, and asks again, of each
-node in turn, until one takes it. A topic cannot have three replicas before three brokers are there.
+creates a topic and produces one record with acks=all over bare sockets, retrying each node in turn
+until one accepts it. A topic can have three replicas only once there are three brokers.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ def _ask(address: str, request: bytes, error_position: int) -> int:
 
 
 def _wait(cluster: Cluster, request: bytes, error_position: int, wanted: tuple[int, ...]) -> None:
-    """Until one node answers so."""
+    """Retries until one node gives this answer."""
     deadline = time.perf_counter() + READY_SECONDS_MAX
     while time.perf_counter() < deadline:
         for node_id in cluster.node_ids:

@@ -37,7 +37,7 @@ def _consume_case(bench: Bench, size: int, partitions: int) -> None:
 
 
 def _measure(bench: Bench, server: Server, size: int, partitions: int, turns: int) -> Outcome:
-    """Fills a topic and reads it `turns` times, one of them counted: the last."""
+    """Fills a topic and reads it `turns` times; only the last one counts."""
     total = int(TOPIC_BYTES[size] * min(1.0, bench.effort.seconds / 3))
     with bench.topic(server, Flush.OS, partitions) as topic:
         common = {"topic": topic, "partitions": partitions}

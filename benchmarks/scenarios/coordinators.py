@@ -1,7 +1,7 @@
 """What coordinators do: commits, rebalances, large groups and transactions.
 
-Kafka's own topics are never flushed on acknowledgement, so that flush os compares like with like;
-with flush ack there is only Ottla, whose default that is.
+Kafka never flushes its internal topics on acknowledgement, so flush os compares like with like;
+with flush ack, its default, only Ottla is measured.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ MANY_MEMBERS = 1_000
 
 
 class Case(NamedTuple):
-    """One load, and a row for each value that is shown of what it reports."""
+    """One load, and a row for each reported value that is shown."""
 
     scenario: str
     load: str
@@ -29,7 +29,7 @@ class Case(NamedTuple):
     requirement: Requirement = Requirement()
     arguments: tuple[tuple[str, object], ...] = ()
     partitions: int = 1
-    timed: bool = True  # Whether the load runs for as long as it is told.
+    timed: bool = True  # Whether the load runs for a given time.
 
     def row(self, label: str, flush: Flush) -> Row:
         requirement = self.requirement if flush is Flush.OS else Requirement()
@@ -116,7 +116,7 @@ def commits(bench: Bench) -> None:
 def rebalance(bench: Bench) -> None:
     """Time until every partition is with one member and every member polled since.
 
-    Members come one by one, and the initial delay of classic groups is the same on every broker.
+    Members join one by one; classic groups have the same initial delay on every broker.
     """
     _measure_all(bench, REBALANCES)
 
@@ -136,7 +136,7 @@ def transactions(bench: Bench) -> None:
 
 
 def in_turn(bench: Bench, flush: Flush, rounds: int) -> Iterator[Peer]:
-    """As the bench says, without those that cannot flush their own topics on acknowledgement."""
+    """The bench's peers, without those that cannot flush internal topics on acknowledgement."""
     for peer in bench.in_turn(rounds):
         if flush is not Flush.ACK or peer.name == SUBJECT:
             yield peer

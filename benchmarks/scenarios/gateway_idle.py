@@ -1,10 +1,10 @@
-"""What a gateway costs the broker beside it while nobody calls it.
+"""What an idle gateway costs the broker next to it.
 
-Legs of a second take turns, without, beside, beside, without, and the next round the other way
-around: the machine's speed drifts, and a pair of long legs measures that. The processor time of the
-broker for a request stands beside the rate, and that of the gateway: a gateway that sleeps can
-cost the broker nothing, and then what is left is the noise of the machine. Under `chrt --rr 10`,
-which all processes of the run inherit, other work disturbs the figures less.
+Legs of one second alternate: without, with, with, without, and reversed in the next round, because
+the machine's speed drifts and long legs would measure that. The broker's processor time per request
+is reported with the rate, and so is the gateway's: a sleeping gateway costs the broker nothing, and
+what remains is noise. Under `chrt --rr 10`, which all processes of the run inherit, other work
+disturbs the figures less.
 """
 
 import time
@@ -19,7 +19,7 @@ from benchmarks.scenarios.gateway_queues import running_gateway
 
 IN_FLIGHT: Final = 50
 VALUE_SIZE: Final = 1_000
-ROUNDS: Final = 5  # For each of the run.
+ROUNDS: Final = 5  # For each one of the run.
 BESIDE: Final = Row(
     "broker beside a gateway",
     f"produce, 1 connection x {IN_FLIGHT} in flight, {VALUE_SIZE} B, gateway idle",
@@ -40,15 +40,15 @@ GATEWAY: Final = Row(
     Better.LOWER,
 )
 _LOOK_S: Final = 0.5
-_BUSY_S_MAX: Final = 0.01  # Of processor time between two looks.
+_BUSY_S_MAX: Final = 0.01  # Processor time between two samples.
 _SETTLE_S_MAX: Final = 30.0
 
 
 class Leg(NamedTuple):
     requests: float
-    seconds: float  # The requests were answered in.
-    answered: float  # With those before and after.
-    processor_seconds: float  # Of the broker, for those.
+    seconds: float  # In which the requests were answered.
+    answered: float  # Including those before and after.
+    processor_seconds: float  # Of the broker, for those requests.
 
 
 def gateway_idle(bench: Bench) -> None:
@@ -56,7 +56,7 @@ def gateway_idle(bench: Bench) -> None:
     seconds = bench.effort.seconds / 2
     for index in range(ROUNDS * bench.effort.rounds):
         with bench.topic(server, Flush.OS) as topic:
-            _legs(1, server, topic, seconds)  # The first one to a new topic costs more.
+            _legs(1, server, topic, seconds)  # The first request to a new topic costs more.
             if index % 2:
                 beside = _beside(bench, 1, server, topic, seconds)
                 without = _legs(2, server, topic, seconds)
@@ -93,7 +93,7 @@ def _legs(count: int, server: Server, topic: str, seconds: float) -> list[Leg]:
 
 
 def _wait_until_idle(pid: int) -> None:
-    """A gateway that has just become ready has things left to do."""
+    """A gateway that has just become ready still has work to do."""
     deadline = time.monotonic() + _SETTLE_S_MAX
     used = 1.0
     while used > _BUSY_S_MAX and time.monotonic() < deadline:

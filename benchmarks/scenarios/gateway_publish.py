@@ -1,4 +1,4 @@
-"""Publish over HTTP, through one gateway before one broker; beside AMQP and NATS, with confirms."""
+"""Publishing over HTTP through one gateway to one broker, next to AMQP and NATS with confirms."""
 
 from typing import Final
 
@@ -13,12 +13,12 @@ from benchmarks.scenarios.gateway_queues import FLUSHES, running_gateway
 
 CONNECTIONS: Final = 64
 VALUE_SIZE: Final = 1_000
-# How many records in a request, what it is called, and how many a core of gateway must take.
+# Records per request, the row's name, and how many a gateway core must handle.
 BATCHES: Final = ((1, "single", 5_000.0), (100, "batched by 100", 100_000.0))
 
 
 def gateway_publish(bench: Bench) -> None:
-    """A second of the gateway's own processor time is one core of it, whatever else runs."""
+    """A second of the gateway's own processor time counts as one core, whatever else runs."""
     for flush in FLUSHES:
         server = bench.server(bench.subject(), flush)
         with running_gateway(bench, server) as (url, pid):
@@ -75,7 +75,7 @@ def _publish_over_amqp(bench: Bench, row: Row) -> None:
 
 
 def _publish_to_nats(bench: Bench, row: Row) -> None:
-    """It does not; as many messages are in flight, on one connection."""
+    """It does not sync; as many messages are in flight, on one connection."""
     peer = bench.guest(Nats.name)
     if peer is None:
         return

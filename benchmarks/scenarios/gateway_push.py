@@ -1,4 +1,4 @@
-"""Server-sent events through one gateway before one broker: latency, and what idle streams cost."""
+"""Server-sent events through one gateway: latency, and the cost of idle streams."""
 
 import json
 import subprocess

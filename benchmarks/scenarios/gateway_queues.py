@@ -1,4 +1,4 @@
-"""Receive and acknowledge over HTTP, through one gateway before one broker; beside AMQP."""
+"""Receive and acknowledge over HTTP through one gateway, next to AMQP."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ ASKED: Final = Requirement(value_min=10_000.0)
 
 
 def gateway_queues(bench: Bench) -> None:
-    """At least 10,000 messages a second; also how much of its processor the gateway needs."""
+    """At least 10,000 messages per second; also the gateway's processor use."""
     count = MESSAGES if bench.effort.heavy else MESSAGES // 10
     for flush in FLUSHES:
         label = f"{CONNECTIONS} connections, batches of {BATCH}, {VALUE_SIZE} B, flush {flush}"

@@ -1,4 +1,4 @@
-"""Messages sent, received and deleted as an SQS client does, beside ElasticMQ.
+"""Messages sent, received and deleted by an SQS client, next to ElasticMQ.
 
 All servers run all the time and take turns: the machine's speed drifts.
 """

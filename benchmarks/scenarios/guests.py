@@ -1,4 +1,4 @@
-"""Brokers that do not speak Kafka's protocol, in the rows where they can be compared."""
+"""Brokers that do not speak Kafka's protocol, in the rows that compare."""
 
 import time
 

@@ -11,8 +11,11 @@ FIGURES = {"p50": "p50_ms", "p99": "p99_ms", "p99.9": "p999_ms"}
 
 
 def latency(bench: Bench) -> None:
-    """Raw only at flush os: one sync for each message is more than a peer without group commit
-    keeps up with at this rate, and an overloaded queue has no latency worth a figure."""
+    """Raw only at flush os.
+
+    A peer without group commit cannot keep up with one sync per message at this rate, and the
+    latency of an overloaded queue means nothing.
+    """
     for client, flush in CASES if bench.effort.heavy else CASES[:1]:
         _latency_case(bench, client, flush)
 

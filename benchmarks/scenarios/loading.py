@@ -1,7 +1,7 @@
-"""How long a coordinator loads its partition: from the start of the process to the first answer.
+"""How long a coordinator loads its partition: from process start to the first answer.
 
-One partition of __consumer_offsets holds all commits. Each is of another group or partition, so
-that it makes no difference whether the cleaner has been there.
+One partition of __consumer_offsets holds all commits. Each is for another group or partition, so
+compaction makes no difference.
 """
 
 import shutil
@@ -59,7 +59,7 @@ def _load_seconds(bench: Bench, peer: Peer, commits: int) -> float:
 
 
 def _wait_for_offset(server: Server, topic: str) -> None:
-    """Returns when the coordinator has answered with what was committed."""
+    """Returns once the coordinator has answered with the committed offset."""
     server.wait_until_listening()
     partitions = (i32(PROBED_PARTITION),)
     asked = OffsetFetchRequestTopics(name=TopicName(topic), partition_indexes=partitions)

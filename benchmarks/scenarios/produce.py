@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 
 def cases(full: bool) -> Iterator[Case]:
-    """Every size, partition count and acks at flush os; the rest where it tells something."""
+    """Every size, partition count and acks at flush os; other policies where they matter."""
     if not full:
         yield from (Case(1024, 1, "all", flush) for flush in (Flush.OS, Flush.ACK))
         return

@@ -26,7 +26,7 @@ class Times(NamedTuple):
 
 
 def many_topics(bench: Bench) -> None:
-    """Creates, writes, restarts; with flush on ack only Ottla, whose default that is."""
+    """Creates, writes, restarts; with flush on ack, its default, only Ottla."""
     topics = 1_000 if bench.effort.heavy else 20
     requirement = FIFTEEN_SECONDS if bench.effort.heavy else Requirement()
     for flush in (Flush.ACK, Flush.OS):
@@ -64,7 +64,7 @@ def _create_write_restart(bench: Bench, peer: Peer, flush: Flush, topics: int) -
 
 
 def large_partition(bench: Bench) -> None:
-    """Fills one partition, stops cleanly, and takes the time of the next start."""
+    """Fills one partition, stops cleanly, and times the next start."""
     size = LARGE_BYTES if bench.effort.heavy else LARGE_BYTES // 20
     label = f"{size / 1e9:g} GB partition, process start to first acknowledged record"
     requirement = ONE_SECOND if bench.effort.heavy else Requirement()

@@ -1,4 +1,4 @@
-"""Deliveries through a share group, beside the same topic's filling."""
+"""Deliveries through a share group, next to filling the same topic."""
 
 from benchmarks.bench import Bench, LoadFailed, run_load
 from benchmarks.peers.peer import Flush, Server
@@ -10,7 +10,7 @@ VALUE_SIZE = 100
 
 
 def share_groups(bench: Bench) -> None:
-    """One consumer that accepts all it is given; a peer that has no share groups is left out."""
+    """One consumer that accepts every record; peers without share groups are left out."""
     records = RECORDS if bench.effort.heavy else RECORDS // 10
     for flush in FLUSHES:
         label = f"1 consumer, {VALUE_SIZE} B, 1 partition, flush {flush}"

@@ -1,8 +1,8 @@
-"""From the start of the process to the first record that is acknowledged.
+"""From process start to the first acknowledged record.
 
 A new, empty data directory each time; Kafka's is formatted before the clock starts. The probe
 connects as soon as the port listens, creates a topic and produces one record, all over one bare
-socket, and asks again while the broker is not ready.
+socket, and retries while the broker is not ready.
 """
 
 import socket

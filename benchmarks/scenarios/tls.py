@@ -1,7 +1,7 @@
-"""TLS 1.3: produce and consume of 1 KB messages, and handshakes, beside the same without TLS.
+"""TLS 1.3: produce and consume of 1 KB messages, and handshakes, next to the same without TLS.
 
-librdkafka makes a TLS record of each message, which costs both sides; ready-made batches are sent
-in records of 16 KB, as Java's client sends them.
+librdkafka puts each message into its own TLS record, which costs both sides; ready-made batches are
+sent in records of 16 KB, as Java's client sends them.
 """
 
 from contextlib import ExitStack
@@ -92,7 +92,7 @@ def _produce_raw(bench: Bench, door: LockedServer, *, over_tls: bool, seconds: f
 
 
 def _consume(bench: Bench, door: LockedServer, *, over_tls: bool, seconds: float) -> Outcome:
-    """Of a topic that was just written, as often as it takes; the last time counts."""
+    """Reads a topic that was just written, as often as needed; the last time counts."""
     with bench.topic(door.plain, Flush.OS) as topic:
         count = int(CONSUMED_BYTES * min(1.0, bench.effort.seconds / 3)) // SIZE
         filled = run_load(
@@ -114,7 +114,7 @@ def _consume(bench: Bench, door: LockedServer, *, over_tls: bool, seconds: float
 
 
 def _handshakes(bench: Bench, doors: Doors) -> None:
-    """A client may ask for a resumed session; whether it is granted is the broker's choice."""
+    """A client may ask to resume a session; the broker decides."""
     for peer in bench.peers:
         for resume in (0, 1):
             _shake_hands(doors[peer.name], resume, peer.warm_seconds() / 2)

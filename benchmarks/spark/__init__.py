@@ -1,1 +1,1 @@
-"""Measures Spark over Ottla beside Spark's own Kafka connector: `python -m benchmarks.spark`."""
+"""Measures Spark on Ottla next to Spark's own Kafka connector: `python -m benchmarks.spark`."""

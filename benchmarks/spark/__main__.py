@@ -47,7 +47,7 @@ planner, which takes more processor time than the query.
 """
 BUSY = "Other work ran on the machine when this began: figures and verdicts are preliminary."
 SCENARIOS = {
-    # First: Spark uses Python workers again, and one that has written keeps pandas in memory.
+    # First: Spark reuses Python workers, and one that has written keeps pandas in memory.
     "memory": measure_memory,
     "reading": measure_reading,
     "filter": measure_filter,
@@ -66,7 +66,7 @@ def main(
     write: bool = False,
     version_row: bool = False,
 ) -> None:
-    """Measures the Spark part, beside Spark's own connector where Maven Central can be reached.
+    """Measures the Spark part, next to Spark's own connector if Maven Central is reachable.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def main(
     only
         The scenarios to run: reading, filter, writing, streaming, memory.
     partition_gb
-        The size of the partition that the memory of a task is measured with.
+        Size of the partition for the memory measurement.
     write
-        Write benchmarks/RESULTS-SPARK.md also after a quick run or a part.
+        Write benchmarks/RESULTS-SPARK.md even after a quick or partial run.
     version_row
-        Measure reading and writing, and write the row of this version of Spark only.
+        Measure reading and writing, and write only the row of this Spark version.
     """
     if version_row:
         only = list(versions.SCENARIOS)

@@ -1,8 +1,8 @@
 """Spark's own Kafka source, `format("kafka")`: its jars, resolved by Maven into the cache.
 
-Those of the Spark that is installed. A new release may reach a mirror of Maven Central later than
-PyPI, so the newest version before it is taken where its own is not there. The jars run in the same
-Spark as the source that is measured.
+The version is that of the installed Spark. A release may reach a Maven Central mirror later than
+PyPI; then the newest earlier version is used. The jars run in the same Spark as the source under
+test.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from benchmarks.peers.peer import Unavailable
 
 
 def _spark_versions(installed: str) -> tuple[str, ...]:
-    """From the installed one down, then the first ones of the minor versions before."""
+    """From the installed one down, then the first releases of earlier minor versions."""
     major, minor, patch = map(int, installed.split("."))
     of_minor = [f"{major}.{minor}.{number}" for number in range(patch, -1, -1)]
     return (*of_minor, *(f"{major}.{before}.0" for before in range(minor - 1, -1, -1)))
@@ -30,7 +30,7 @@ ARTIFACTS = (
 
 
 def resolve(cache: Path) -> list[Path]:
-    """The jars; Unavailable if one of them cannot be had."""
+    """The jars; Unavailable if one of them is missing."""
     directory = cache / "spark-sql-kafka"
     directory.mkdir(parents=True, exist_ok=True)
     return [_find(directory, *artifact) for artifact in ARTIFACTS]

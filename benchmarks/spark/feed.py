@@ -1,4 +1,4 @@
-"""Writes records to a topic at an even rate until it is stopped: `feed.py ADDRESS TOPIC RATE`."""
+"""Writes records to a topic at a constant rate until stopped: `feed.py ADDRESS TOPIC RATE`."""
 
 import itertools
 import sys

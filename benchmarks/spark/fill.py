@@ -1,4 +1,4 @@
-"""Fills a topic with records of one size, in batches as a producer with defaults makes them."""
+"""Fills a topic with records of one size, in the batches of a producer with defaults."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ KEYS = 5_000
 def fill(
     address: str, topic: str, partitions: int, rows: int, value_size: int, first_ms: int
 ) -> None:
-    """Row n of each partition is of the time `first_ms` + n, which retention must allow."""
+    """Row n of each partition has timestamp `first_ms` + n, which retention must allow."""
     keys = pa.array([b"key%07d" % (index % KEYS) for index in range(CHUNK_ROWS)], pa.binary())
     values = _values(value_size)
     with Cluster(address) as cluster:
@@ -30,7 +30,7 @@ def fill(
 
 
 def _values(value_size: int) -> pa.Array:
-    """Like JSON, of about the size, a fifth more or less."""
+    """JSON-like values of about this size, a fifth more or less."""
     sizes = np.random.default_rng(1).integers(value_size * 4 // 5, value_size * 6 // 5, CHUNK_ROWS)
     text = b'{"order": 4711, "item": "lamp", "price": 30.5, "customer": "anna"}, '
     text *= value_size * 6 // 5 // len(text) + 1

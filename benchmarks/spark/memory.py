@@ -1,4 +1,4 @@
-"""How much memory the task takes that reads one partition: the same, however large it is."""
+"""The memory of a task that reads one partition: the same, however large the partition."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ POLL_S = 0.05
 
 
 def measure_memory(run: Run) -> None:
-    """Of Python workers; the kernel keeps the peak of each for as long as it lives."""
+    """The peak of Python workers, which the kernel keeps as long as each lives."""
     gigabytes = run.size.partition_gigabytes
     for size in (gigabytes * SMALL_SHARE, gigabytes):
         rows = int(size * 1e9 / VALUE_SIZE)
@@ -30,7 +30,7 @@ def measure_memory(run: Run) -> None:
 
 
 class _Peak:
-    """Looks at this process's Python workers until it ends."""
+    """Samples this process's Python workers until it is stopped."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -51,11 +51,11 @@ class _Peak:
                 try:
                     self.bytes = max(self.bytes, processes.peak_resident_bytes(pid))
                 except (OSError, ValueError):
-                    continue  # It has ended.
+                    continue  # It exited.
 
 
 def _workers() -> Iterator[int]:
-    """Python workers of this process's Spark, by Spark's command for them."""
+    """The Python workers of this process's Spark, recognized by their command line."""
     for entry in Path("/proc").iterdir():
         try:
             if b"pyspark.daemon" in (entry / "cmdline").read_bytes() and _is_below(entry):
@@ -65,7 +65,7 @@ def _workers() -> Iterator[int]:
 
 
 def _is_below(process: Path) -> bool:
-    """Whether this process has started it, or has started one that has."""
+    """Whether this process is an ancestor of it."""
     while process.name not in ("0", "1"):
         if int(process.name) == os.getpid():
             return True

@@ -1,4 +1,4 @@
-"""How fast topics are read as tables, and how much a filter for recent records saves."""
+"""How fast topics are read as tables, and what a filter for recent records saves."""
 
 import statistics
 from typing import Any
@@ -10,8 +10,8 @@ from benchmarks.spark.run import PARTITIONS, Run, timed
 
 AT_LEAST = Requirement(ratio_min=1.5)
 LAST_SHARE = 0.01
-WARM_COUNTS = 100  # Java takes as many to compile Spark's planner, on the cores that are measured.
-COUNTS = 5  # In each round; a count of all takes longer than all of them.
+WARM_COUNTS = 100  # Java needs this many to compile Spark's planner, on the measured cores.
+COUNTS = 5  # Per round; one count of all takes longer than all of these.
 TIMES_AS_FAST = 30
 SHARE_OF_TIME_MAX = Requirement(value_max=100 / TIMES_AS_FAST)
 
@@ -23,7 +23,7 @@ def measure_reading(run: Run) -> None:
 
 
 def measure_filter(run: Run) -> None:
-    """The last hundredth by timestamp, and all, in turn, in a session that has done both before."""
+    """Reads the last 1 % by timestamp, and all, in turn, in a warmed-up session."""
     rows = run.size.filter_rows
     last = int(rows * LAST_SHARE)
     what = f"of {rows // 1_000_000} million rows"

@@ -1,4 +1,4 @@
-"""One run: its size, what is compared, the topics that it fills, and its results."""
+"""One run: its size, the compared sources, the topics that it fills, and its results."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ DAY_MS = 86_400_000
 @dataclass(frozen=True)
 class Size:
     rounds: int
-    read_rows: dict[int, int]  # By the size of values.
+    read_rows: dict[int, int]  # Keyed by the size of values.
     written_rows: dict[int, int]
     filter_rows: int
     micro_batches: int
@@ -92,7 +92,7 @@ class Run:
 
 
 def timed(query: Callable[[], Any]) -> tuple[Any, float]:
-    """What it gives, and seconds."""
+    """The result, and seconds."""
     began = time.perf_counter()
     found = query()
     return found, time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""The Spark that everything is measured in, with the settings of the pipeline runner."""
+"""The Spark session of all measurements, with the settings of the pipeline runner."""
 
 import os
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def start_spark(jars: Iterable[Path], cache: Path) -> SparkSession:
 
 
 def _work_as_for_users(cache: Path) -> None:
-    """Python workers keep bytecode, and are without Hypothesis, which kio loads where it is."""
+    """Python workers keep bytecode and lack Hypothesis, which kio imports if present."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     missing = cache / "without-hypothesis"
     missing.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""How long a micro-batch from topic to topic takes, while records come all the time."""
+"""How long a micro-batch from topic to topic takes while records keep arriving."""
 
 import shutil
 import statistics
@@ -22,7 +22,7 @@ PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffset
 
 
 def measure_streaming(run: Run) -> None:
-    """With records that are on disk before they are acknowledged, as it is by default."""
+    """Records are on disk before they are acknowledged, as by default."""
     scenario = "micro-batch from topic to topic, ottla exactly once, kafka at least once"
     row = Row(scenario, "median", "ms", Better.LOWER, MEDIAN_MAX)
     for index in range(run.size.rounds + 1):
@@ -42,7 +42,7 @@ def _median(durations: list[dict[str, int]], part: str) -> float:
 
 
 def _run_query(run: Run, kind: str) -> list[Any]:
-    """The progress of each micro-batch with rows, after the first ones."""
+    """The progress of each micro-batch with rows, without the first ones."""
     directory = Path(tempfile.mkdtemp(prefix="stream-"))
     with run.topic(flush=Flush.ACK) as source, run.topic(flush=Flush.ACK) as target:
         feed = _start_feed(run.address_of(Flush.ACK), source, directory)

@@ -1,7 +1,7 @@
-"""The section of the results that has a row for each minor version of Spark.
+"""The section of the results with a row for each minor version of Spark.
 
-A run measures the Spark that it runs in and replaces that version's row. The section comes last in
-the document; a run that writes the rest keeps it.
+A run measures its own Spark and replaces that version's row. The section comes last in the
+document; a run that rewrites the rest keeps it.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ def row_of(results: Results, version: str, jar: str, load: str) -> tuple[str, ..
 
 
 def with_row(document: str, row: Iterable[str]) -> str:
-    """The document with this row in place of the one of the same minor version."""
+    """The document with this row instead of the one for the same minor version."""
     row = tuple(row)
     others = [other for other in _rows(document) if _minor(other) != _minor(row)]
     ordered = sorted([*others, row], key=_minor)
@@ -48,7 +48,7 @@ def with_row(document: str, row: Iterable[str]) -> str:
 
 
 def keep_section(document: str, written_before: str) -> str:
-    """The document with the section of the one that it replaces."""
+    """The document, with the section taken over from the one it replaces."""
     _, title, section = written_before.partition(TITLE)
     return f"{document.rstrip()}\n\n{title}{section}" if title else document
 

@@ -1,7 +1,7 @@
 """How fast tables are written to topics.
 
-`ottla` writes exactly once, in transactions with a decision about each batch; `kafka` knows at
-least once only.
+`ottla` writes exactly once, in transactions with a decision per batch; `kafka` writes at least
+once.
 """
 
 import itertools
