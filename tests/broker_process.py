@@ -1,4 +1,4 @@
-"""A broker in a process of its own, for tests that need a real socket and a real disk."""
+"""A broker in its own process, for tests that need a real socket and a real disk."""
 
 import os
 import signal
@@ -13,23 +13,23 @@ from typing import Self
 from tests.fork_server import REPOSITORY, ForkedProcess
 from tests.ports import HOST, ReservedPort
 
-START_TIMEOUT_S = 240  # A machine may have other work to do.
+START_TIMEOUT_S = 240  # The machine may be busy.
 STOP_TIMEOUT_S = 120
 LOG_CHARACTERS_SHOWN = 8_000
 
-# Tests write records of 1970, which the next look of retention would remove; on a machine that is
-# slow enough it comes before they are read. A test of retention says --set, which goes before.
+# Tests write records dated 1970, which retention would remove on its next pass; on a slow machine
+# it would run before they are read. A test of retention overrides this with --set.
 KEEP_OLD_RECORDS = {"OTTLA_LOG_RETENTION_CHECK_INTERVAL_MS": "3600000"}
-# The node to join may be slow to answer on a busy machine.
+# On a busy machine the node to join may answer slowly.
 PATIENT = {"OTTLA_QUORUM_JOIN_TIMEOUT_MS": "240000"}
 
-# Metadata v1 of no topics, with correlation id 1 and without a client id.
+# Metadata v1 for no topics, with correlation id 1 and without a client id.
 METADATA_REQUEST = bytes.fromhex("0000000e 0003 0001 00000001 ffff 00000000")
 METADATA_HEAD = struct.Struct(">iii")  # Size, correlation id, number of brokers.
 
 
 class BrokerProcess:
-    """`python -m ottla serve` on a free port; stopped by its process id."""
+    """`python -m ottla serve` on a free port, stopped by its process id."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class BrokerProcess:
         open_files_max: int | None = None,
         program: Sequence[str] = ("ottla",),
     ) -> None:
-        """`program` is the module to run, and arguments for it before `serve`; `open_files_max` is
-        what `ulimit -n` sets."""
+        """`program` is the module to run, and its arguments before `serve`.
+
+        `open_files_max` is the limit that `ulimit -n` sets.
+        """
         self.data = directory / "data"
         self.reserved = port or ReservedPort()
         self.port = self.reserved.number
@@ -79,7 +81,7 @@ class BrokerProcess:
             raise
 
     def launch(self) -> None:
-        """Start the process without waiting for it."""
+        """Start the process without waiting for it to be ready."""
         assert self._process is None
         module, *words = self._program
         arguments = [*words, "serve", "--data", str(self.data), *self.arguments]
@@ -98,11 +100,11 @@ class BrokerProcess:
             )
 
     def stop(self) -> int:
-        """Ask it to end as an operator does, and return its exit code."""
+        """Stop it as an operator would; returns its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, like a crash."""
         self._end(signal.SIGKILL)
 
     def send(self, number: signal.Signals) -> None:
@@ -134,7 +136,7 @@ class BrokerProcess:
                 raise AssertionError(f"the broker did not start\n{self.log_text()}")
 
     def _ended(self) -> bool:
-        """Give it a moment; True if it used that to end."""
+        """Wait a moment; returns whether it exited."""
         assert self._process is not None
         try:
             self._process.wait(0.02)
@@ -144,7 +146,7 @@ class BrokerProcess:
 
 
 class ExternalBroker:
-    """A broker that somebody else runs, named by OTTLA_TEST_BOOTSTRAP; it may be Apache Kafka."""
+    """An external broker, named by OTTLA_TEST_BOOTSTRAP; it may be Apache Kafka."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -156,7 +158,7 @@ class ExternalBroker:
 
 
 def _knows_a_broker(port: int) -> bool:
-    """Whether it is so far that it tells clients of itself."""
+    """Whether metadata lists it yet."""
     try:
         with socket.create_connection((HOST, port), timeout=START_TIMEOUT_S) as connection:
             connection.sendall(METADATA_REQUEST)

@@ -1,7 +1,8 @@
 """Fixtures that more than one package's tests use.
 
 `broker` is a real broker process, one for the whole run. With OTTLA_TEST_BOOTSTRAP=host:port the
-tests talk to that broker instead: run against Apache Kafka they say whether a test describes Kafka.
+tests talk to that broker instead: run against Apache Kafka they show whether a test matches Kafka's
+behavior.
 """
 
 import gc
@@ -28,7 +29,7 @@ from ottla.storage.segment import Segment
 EXTERNAL_BOOTSTRAP = os.environ.get("OTTLA_TEST_BOOTSTRAP")
 
 # A new group waits three seconds for more members before it starts, and a share group locks records
-# for 15 seconds and more: a test need not wait so long.
+# for 15 seconds or more: tests need not wait that long.
 IMPATIENT = (
     "--set",
     "group.initial.rebalance.delay.ms=0",
@@ -36,18 +37,18 @@ IMPATIENT = (
     "group.share.min.record.lock.duration.ms=1000",
 )
 
-# Tests start hundreds of processes, each of which would compile every module again.
+# Tests start hundreds of processes; each would compile every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Commands give up on a broker that is silent for seconds, and on a busy machine a good one may be.
+# Commands give up on a broker that is silent for seconds; on a busy machine a good one may be.
 os.environ.setdefault("OTTLA_CONNECT_TIMEOUT", "240")
-# The profiles of whoever runs the tests are no concern of theirs.
+# Tests do not use the profiles of the user who runs them.
 os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir(), "ottla-tests-have-no-profiles"))
 
 # A shell starts jobs in the background with ctrl-c ignored, and the commands under test inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The machine that runs the tests may be busy, and then nothing is said by the time a test takes.
+# On a busy machine, a test's duration means nothing.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
@@ -61,8 +62,7 @@ _FIXTURES_OF_PROCESSES = frozenset(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays to the end: nothing of it is garbage, and there is a lot to look at
-    in each collection of garbage."""
+    """Collected tests stay to the end: freezing them keeps them out of every garbage collection."""
     gc.disable()
     try:
         result = yield
@@ -79,12 +79,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.process)
         if _shares_a_fixture(item) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    # pytest-xdist hands them out in this order, and one that begins last runs alone for long.
+    # pytest-xdist hands them out in this order; a long one that starts last would run alone.
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 def _shares_a_fixture(item: pytest.Item) -> bool:
-    """Whether one is made for its module: in each process that runs a part of the module anew."""
+    """Whether the module has a module-scoped fixture, which each worker would create again."""
     info = getattr(item, "_fixtureinfo", None)
     definitions = info.name2fixturedefs.values() if info is not None else ()
     return any(definition[-1].scope == "module" for definition in definitions)
@@ -110,8 +110,10 @@ def bootstrap(broker: BrokerProcess | ExternalBroker) -> str:
 
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
-    """As they were: a command that a test runs in this process configures them for good, with a
-    handler that writes to what pytest closes after the test."""
+    """Restores them: a command that a test runs in this process configures them for good.
+
+    Its handler writes to a stream that pytest closes after the test.
+    """
     kept = [logging.getLogger(name) for name in ("ottla", "uvicorn", "asyncio")]
     before = [(each.handlers[:], each.level, each.propagate) for each in kept]
     yield
@@ -123,7 +125,7 @@ def loggers() -> Iterator[None]:
 
 @pytest.fixture
 def own_broker(broker: BrokerProcess | ExternalBroker) -> BrokerProcess:
-    """The broker, for a test of what only Ottla does."""
+    """The broker, for tests of Ottla-only features."""
     if isinstance(broker, ExternalBroker):
         pytest.skip("not a test of Kafka's behaviour")
     return broker
@@ -142,7 +144,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Damage that a start finds leaves nothing to serve of the log, as if nobody knew its end."""
+    """Damage found at startup leaves nothing of the log to serve, as if its end were unknown."""
 
     def refuse(self: Any, segment: Segment, position: int, reason: str) -> NoReturn:
         raise CorruptLog(segment.path, position, 0, reason)

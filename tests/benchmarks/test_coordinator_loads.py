@@ -22,7 +22,7 @@ def test_raw_commits_are_answered(bench: Bench, server: Server) -> None:
             partitions=5,
             in_flight=10,
             warm_seconds=0,
-            seconds=120,  # More than it takes to come to the count.
+            seconds=120,  # More than enough to reach the count.
             count=200,
         )
     assert outcome["commits_answered"] >= outcome["commits"] >= 200

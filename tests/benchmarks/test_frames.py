@@ -1,4 +1,4 @@
-"""The frames that the raw generators send are the ones that kio reads."""
+"""kio reads the frames that the raw generators send."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What the benchmark of the Spark source is made of, without Spark."""
+"""The parts of the Spark benchmark, without Spark."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def test_a_new_document_keeps_the_table_of_versions() -> None:
 
 
 def results(rate: float) -> Results:
-    """Of a source that reads as many million rows a second, beside one that reads two."""
+    """The ratio for a source that reads this many million rows/s, next to one that reads two."""
     found = Results()
     row = Row("rows read", "count, 100 B", "M rows/s", Better.HIGHER)
     found.record(row, SUBJECT, rate)

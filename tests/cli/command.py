@@ -1,4 +1,4 @@
-"""The `ottla` command in a process of its own, as a user starts it."""
+"""The `ottla` command in its own process, as a user starts it."""
 
 import os
 import subprocess

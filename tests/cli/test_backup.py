@@ -1,4 +1,4 @@
-"""Backups of brokers in this process, and their return with the same offsets."""
+"""Backups of brokers in this process, restored with the same offsets."""
 
 import json
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ PLACES = [*ORDERS, TABLE, EMPTY]
 
 
 def fill(bootstrap: str, ottla: Ottla) -> None:
-    """Idempotent and transactional records, a compacted table, an emptied log, and who reads it."""
+    """Idempotent and transactional records, a compacted topic, an emptied log, and groups."""
     with Cluster(bootstrap, retry_timeout_ms=120_000) as cluster:
         ensure_topic(cluster, "orders", partitions=2, config={"retention.ms": "-1"})
         write_orders(cluster)
@@ -94,7 +94,7 @@ def write_orders(cluster: Cluster, sequence: int = 0) -> None:
 
 
 def _fill_table(cluster: Cluster) -> None:
-    """As compaction leaves it: a start, gaps, tombstones, and no record at the end."""
+    """Like a compacted log: a start offset, gaps, tombstones, and no record at the end."""
     ensure_topic(cluster, "table", partitions=1, config={"record.import": "open"})
     batches = [
         (1000, [Record(offset=1000, key=b"a", value=b"1"), Record(offset=1007, key=b"b")], 9),
@@ -207,7 +207,7 @@ def test_a_flipped_byte_and_a_missing_chunk_are_found(
     assert ottla(*command, bootstrap=source).exit_code == 0
     (chunk,) = (tmp_path / "b").rglob("*.log")
     good = chunk.read_bytes()
-    for position in (12, 70, len(good) - 1):  # An epoch is in no checksum of a batch.
+    for position in (12, 70, len(good) - 1):  # The checksum of a batch does not cover the epoch.
         chunk.write_bytes(good[:position] + bytes([good[position] ^ 1]) + good[position + 1 :])
         found = ottla("backup", "verify", tmp_path / "b")
         assert found.exit_code == 1, position

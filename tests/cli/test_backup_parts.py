@@ -1,4 +1,4 @@
-"""What backups meet beside the ordinary: gaps, lost records, topics made anew, two at a time."""
+"""Unusual cases for backups: gaps, lost records, recreated topics, two backups at a time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def cluster(broker: str) -> Iterator[Cluster]:
 
 
 class Answers:
-    """A fetcher that has its answers ready."""
+    """A fetcher with canned responses."""
 
     def __init__(self, *answers: Fetched) -> None:
         self._answers = list(answers)
@@ -80,7 +80,7 @@ def test_offsets_without_records_at_the_end_are_a_gap() -> None:
 
 
 def test_one_empty_answer_is_not_taken_for_a_gap() -> None:
-    """A broker that throttles a client sends nothing."""
+    """A broker that throttles a client sends no records."""
     records = stored(0, 10)
     throttled = Answers(*[answer(b"")] * EMPTY_ANSWERS_MAX, answer(records))
     assert read(throttled, 10) == [(len(records), 10)]

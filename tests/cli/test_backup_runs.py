@@ -54,7 +54,7 @@ def delete_before(cluster: Cluster, topic_partition: TopicPartition, offset: int
 
 
 def back_up(ottla: Ottla, broker: str, root: Path, pattern: str, taken_at: str) -> None:
-    """A run that was taken at another time."""
+    """A run from another time."""
     outcome = ottla("backup", "--to", root, "--topic", pattern, bootstrap=broker)
     assert outcome.exit_code == 0, outcome.errors
     store = DirectoryStore(root)
@@ -95,7 +95,7 @@ def test_a_topic_that_was_deleted_comes_back_from_an_earlier_run(
     (chunk,) = (tmp_path / "topics").glob("shop-a@*/00000/*.log")
     whole = chunk.read_bytes()
     chunk.write_bytes(whole[:-1])
-    assert "shop-a@" in ottla("backup", "verify", tmp_path).errors  # Of the earlier run alone.
+    assert "shop-a@" in ottla("backup", "verify", tmp_path).errors  # Only the earlier run has it.
     chunk.write_bytes(whole)
 
     pruned = ottla("backup", "prune", tmp_path, "--keep", "1", "--json")
@@ -119,7 +119,7 @@ def test_prune_removes_chunks_that_left_the_log_before_the_oldest_kept_run(
     last = ottla("backup", "--to", tmp_path, "--topic", "aging", "--json", bootstrap=broker)
     assert (last.exit_code, last.json["lost_offsets"]) == (0, 0)
     (folder,) = (tmp_path / "topics").iterdir()
-    stray = folder / "00000" / "00000000000000000009.log.part"  # Of a run that was killed.
+    stray = folder / "00000" / "00000000000000000009.log.part"  # From a run that was killed.
     stray.touch()
     before = sorted(each.name for each in folder.rglob("*.log"))
     assert len(before) == 4
@@ -160,7 +160,7 @@ def test_the_last_run_is_never_forgotten(
 def test_a_backup_without_runs_is_kept_whole(
     ottla: Ottla, broker: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Its document tells of no starts, so nothing is known to have left the log."""
+    """Its document has no start offsets, so nothing is known to have been deleted from the log."""
     ensure_topic(cluster, "plain", partitions=1)
     produce(cluster, {TopicPartition("plain", 0): batch(b"1")})
     back_up(ottla, broker, tmp_path, "plain", "2020-01-01T00:00:00Z")

@@ -1,4 +1,4 @@
-"""Backups in a server of S3: moto's, where it is installed (`pip install moto[server]`)."""
+"""Backups on an S3 server: moto's, if it is installed (`pip install moto[server]`)."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Nodes that are processes of one command, which may end at any moment."""
+"""Nodes as child processes of one command, which may exit at any moment."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ def make_node(port: ReservedPort, data: Path) -> ChildNode:
 def test_a_node_that_is_about_to_begin_is_stopped_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child_nodes, "STOP_TIMEOUT_S", 3600.0)  # Nothing is killed in the end.
+    monkeypatch.setattr(child_nodes, "STOP_TIMEOUT_S", 3600.0)  # Nothing has to be killed.
     port = ReservedPort()
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Several nodes of one command: `ottla cluster up`, `ottla serve --shards`."""
+"""Several nodes from one command: `ottla cluster up`, `ottla serve --shards`."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def ports() -> list[ReservedPort]:
 
 @pytest.fixture
 def port(ports: list[ReservedPort]) -> int:
-    """The first of three in a row."""
+    """The first of three free ports in a row."""
     return ports[0].number
 
 
@@ -50,7 +50,7 @@ def is_alive(pid: int) -> bool:
 
 
 def brokers(port: int) -> set[int]:
-    """As a node that serves tells them; none as long as it does not."""
+    """The nodes, as reported by one that serves; none until one does."""
     listed = start_ottla("node", "list", "--json", bootstrap=f"localhost:{port}")
     output, _ = listed.communicate(timeout=TIMEOUT_S)
     return {int(number) for number in re.findall(rb'"node": (\d+)', output)}

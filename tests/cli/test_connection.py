@@ -30,7 +30,7 @@ def test_the_subject_is_not_named_twice() -> None:
 
 
 class StartingNode:
-    """Answers ApiVersions, and closes the connection of who asks for more; at last it serves."""
+    """Answers ApiVersions and closes the connection on anything more; later it serves."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

@@ -1,4 +1,4 @@
-"""What an operator is told of records that are damaged on a disk."""
+"""What commands report about records that are damaged on disk."""
 
 from pathlib import Path
 

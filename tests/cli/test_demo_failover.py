@@ -1,4 +1,4 @@
-"""`ottla demo`, small: it kills a node, loses nothing and leaves nothing."""
+"""A short `ottla demo`: it kills a node, loses nothing and leaves nothing behind."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""What the demonstration of a failover counts."""
+"""What the failover demo counts."""
 
 from ottla.cli.demo.ledger import Ledger
 
@@ -35,7 +35,7 @@ def test_what_nobody_acknowledged_is_not_lost() -> None:
 def test_what_is_not_read_yet_is_lag() -> None:
     ledger = read(written(0, 1, 2, 3), 0, 1)
     assert (ledger.lost_so_far, ledger.lag) == (0, 2)
-    assert ledger.lost_count == 2  # If nothing more comes.
+    assert ledger.lost_count == 2  # If nothing more arrives.
 
 
 def test_duplicates_and_disorder_are_told_apart() -> None:

@@ -23,7 +23,7 @@ def test_a_minute_is_written_whole_before_the_next_one_begins_also_after_a_pause
         load = orders.Load(bootstrap, rate=20_000, seconds=2.3)
         load.run(threading.Event())
         written = [record for batch in records(cluster, topic).values() for record in batch]
-    appended: dict[str, list[int]] = {}  # Times, by the minute of the orders.
+    appended: dict[str, list[int]] = {}  # Times, keyed by the minute of the orders.
     for record in written:
         minute = json.loads(record.value or b"")["at"][:16]
         appended.setdefault(minute, []).append(record.timestamp)

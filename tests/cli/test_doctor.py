@@ -1,4 +1,4 @@
-"""What the doctor says of clusters, configurations and data directories."""
+"""What the doctor reports about clusters, configurations and data directories."""
 
 import datetime as dt
 import json
@@ -265,7 +265,8 @@ def test_a_running_cluster_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
         connection = Connection(bootstrap_server=broker.bootstrap_servers)
         code = doctor(connection=connection, as_json=True)
         answer = json.loads(capsys.readouterr().out)
-        assert {each["subject"] for each in answer["findings"]} <= {"disk"}  # Of this machine.
+        # This machine may have a full disk.
+        assert {each["subject"] for each in answer["findings"]} <= {"disk"}
         assert answer["healthy"] == (code == 0)
 
         top(once=True, interval=0.01, connection=connection)

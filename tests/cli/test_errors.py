@@ -1,4 +1,4 @@
-"""Every command tells the true cause of a failure and what to do, in one line, and soon.
+"""Every command reports the true cause of a failure and the remedy, in one line, and soon.
 
 No time is asserted: what a command waits for is bounded by OTTLA_CONNECT_TIMEOUT, and a server that
 never answers would hold a command up for ever if anything else decided.
@@ -102,7 +102,7 @@ def test_no_broker(ottla: Ottla, command: str) -> None:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """Takes connections and answers nothing."""
+    """Accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -119,7 +119,7 @@ def test_a_broker_that_hangs(
 
 @contextlib.contextmanager
 def answering(data: bytes) -> Iterator[str]:
-    """A server that says the same to everyone."""
+    """A server that sends everyone the same bytes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -260,7 +260,7 @@ def test_a_single_node_cannot_be_drained(ottla: Ottla, own_broker: BrokerProcess
 
 @pytest.fixture(scope="module")
 def misadvertised(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """It answers where it is asked first, and sends clients to where nobody is."""
+    """It answers on its bootstrap address, and sends clients to an address without a listener."""
     nobody = ReservedPort()
     directory = tmp_path_factory.mktemp("misadvertised")
     with BrokerProcess(directory, "--advertised", f"127.0.0.1:{nobody}") as broker:

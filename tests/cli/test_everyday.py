@@ -1,4 +1,4 @@
-"""What people reach for every day."""
+"""Everyday commands."""
 
 import json
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def test_the_lag_of_all_groups(ottla: Ottla, bootstrap: str) -> None:
     rows = ottla("groups", "lag", "--json", bootstrap=bootstrap).json
     (row,) = [row for row in rows if row["group"] == "everyday"]
     assert row["members"] == 0
-    assert row["lag"] <= 2  # A partition that nothing was read of has no offset, and no lag.
+    assert row["lag"] <= 2  # A partition that was never read has no offset and no lag.
     ottla("groups", "delete", "everyday", bootstrap=bootstrap)
 
 

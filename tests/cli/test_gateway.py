@@ -11,7 +11,7 @@ from ottla.client.profiles import save_profiles
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "gateway.example.com"])
 def test_beyond_loopback_it_needs_a_lock(host: str, tmp_path: Path) -> None:
-    certificate = tmp_path / "any.pem"  # It is read later.
+    certificate = tmp_path / "any.pem"  # The file is read later.
     certificate.touch(0o600)
     for door in (
         Door(host=host),

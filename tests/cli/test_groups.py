@@ -100,7 +100,7 @@ def test_a_group_and_offsets_of_ones_own(consume: Callable[..., Outcome]) -> Non
 
 @pytest.fixture
 def share_group(bootstrap: str) -> Iterator[ShareConsumer]:
-    """It is at the end of the topic, with one member."""
+    """A group at the end of the topic, with one member."""
     consumer = ShareConsumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
     consumer.subscribe([TOPIC])
     yield consumer

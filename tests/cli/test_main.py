@@ -70,7 +70,7 @@ def test_an_address_that_does_not_resolve_is_exit_code_3(ottla: Ottla) -> None:
 
 
 def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
-    """`head` takes what it wants and goes; that is no error to report."""
+    """`head` exits once it has enough; that is not an error."""
     segment = tmp_path / "00000000000000000000.log"
     segment.write_bytes(build_batch([Record(value=b"hello")]))
     process = start_ottla("dump", segment)

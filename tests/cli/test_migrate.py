@@ -1,4 +1,4 @@
-"""Moving in from another cluster, here from brokers in this process."""
+"""Migration from another cluster: brokers in this process."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""Moving in from Apache Kafka, where it can be had, while it is written."""
+"""Migration from Apache Kafka, if available, while producers write."""
 
 import subprocess
 import threading

@@ -47,7 +47,7 @@ def test_a_node_that_could_not_be_drained_goes_on_as_before(ottla: Ottla, bootst
 
 @pytest.fixture
 def undrained(ottla: Ottla, bootstrap: str) -> Iterator[None]:
-    """In the end, whatever the test came to: the other tests have the same broker."""
+    """At the end, even if the test failed: other tests use the same broker."""
     yield
     ottla("node", "undrain", "1", bootstrap=bootstrap)
 

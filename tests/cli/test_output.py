@@ -25,7 +25,7 @@ def test_cells(value: object, text: str) -> None:
 
 
 def draw(columns: tuple[str, ...], row: dict[str, object]) -> str:
-    """As on a terminal of 80 columns, without its colours."""
+    """As on an 80-column terminal, without colors."""
     script = f"from ottla.cli.output import print_rows; print_rows({columns}, [{row}])"
     leader, follower = pty.openpty()
     process = subprocess.Popen(
@@ -64,7 +64,7 @@ def test_nodes_fit_into_80_columns() -> None:
 
 
 def _read_all(terminal: int) -> str:
-    """The terminal reports an error, not an end, when its last writer has gone."""
+    """When its last writer has gone, the terminal reports an error instead of end of file."""
     chunks = []
     while True:
         try:

@@ -31,7 +31,7 @@ def produce(ottla: Ottla, bootstrap: str) -> Callable[..., Outcome]:
 
 @pytest.fixture
 def records(ottla: Ottla, bootstrap: str) -> Records:
-    """Key, value and headers of what is in the topic."""
+    """Key, value and headers of the topic's records."""
 
     def read() -> list[dict[str, object]]:
         arguments = ("consume", TOPIC, "--from-beginning", "--no-follow", "--json")
@@ -63,7 +63,7 @@ def test_key_headers_and_tombstone(produce: Callable[..., Outcome], records: Rec
 def test_codecs_and_acks(
     produce: Callable[..., Outcome], ottla: Ottla, bootstrap: str, codec: str, acks: str
 ) -> None:
-    """The reader waits for the record: with acks 0 it may come after the end of the producer."""
+    """The reader waits: with acks 0 the record may arrive after the producer has exited."""
     assert produce("x" * 100, "--compression", codec, "--acks", acks).exit_code == 0
     read = ottla("consume", TOPIC, "--from-beginning", "--count", "1", bootstrap=bootstrap)
     assert read.output == "x" * 100 + "\n"
@@ -116,7 +116,7 @@ def test_a_topic_that_was_created_is_told(ottla: Ottla, bootstrap: str) -> None:
 
 
 def test_a_person_is_asked_before_a_topic_is_created(ottla: Ottla, bootstrap: str) -> None:
-    """Whoever types at a terminal may have mistyped the name."""
+    """A name typed at a terminal may be a typo."""
     keyboard, terminal = pty.openpty()
     try:
         typed = ("produce", "cli-produce-typed", "hello")

@@ -1,4 +1,4 @@
-"""`ottla profile`, and what the other commands and clients make of it."""
+"""`ottla profile`, and how other commands and clients use profiles."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from ottla.testing import EmbeddedBroker
 
 
 class Shell:
-    """Commands of a user with a new home."""
+    """Commands of a user with an empty home directory."""
 
     def __init__(self, config_home: Path) -> None:
         self.file = config_home / "ottla" / "profiles.json"

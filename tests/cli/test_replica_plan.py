@@ -182,7 +182,7 @@ def test_any_cluster_is_rebalanced(
 
 
 def test_a_rebalance_moves_nothing_that_waits_for_a_node_that_is_down() -> None:
-    """It would wait for the replica there, which does not catch up."""
+    """It would wait for the replica there, which cannot catch up."""
     nodes = [Node(1), Node(2), Node(3, active=False, down=True)]
     assignments: dict[TopicPartition, tuple[int, ...]] = {
         TopicPartition("a", index): (1, 3) for index in range(4)
@@ -194,4 +194,4 @@ def test_a_rebalance_moves_nothing_that_waits_for_a_node_that_is_down() -> None:
     assignments |= {TopicPartition("b", index): (1,) for index in range(4)}
     moved = plan_rebalance(assignments, nodes)
     assert {move.topic_partition.topic for move in moved} == {"b"}
-    assert len(moved) == 4  # What waits counts: node 1 keeps it.
+    assert len(moved) == 4  # Pending moves count: node 1 keeps it.

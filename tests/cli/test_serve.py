@@ -8,7 +8,7 @@ from ottla.node.serve_settings import LogFormat, ServeSettings
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
-    """The settings that the node was handed, instead of a node."""
+    """Captures the settings that a node would get."""
     from ottla.node import node_process
 
     settings: list[ServeSettings] = []

@@ -18,7 +18,7 @@ TOPIC, TRANSACTIONAL_ID = "cli-transactions", "cli-writer"
 
 @pytest.fixture
 def producer(ottla: Ottla, bootstrap: str) -> Iterator[ConfluentProducer]:
-    """It has written one record, and not committed it."""
+    """An open transaction with one record."""
     ottla("topics", "create", TOPIC, bootstrap=bootstrap)
     producer = ConfluentProducer(bootstrap, TRANSACTIONAL_ID)
     producer.begin()
@@ -92,7 +92,7 @@ def without_verification(bootstrap: str) -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_verification")
 def test_hanging(producer: ConfluentProducer, ottla: Ottla, bootstrap: str) -> None:
-    """One partition has a transaction that is known, and one that is not."""
+    """One partition has a known transaction and a hanging one."""
     with Wire(bootstrap) as wire:
         unknown = TransactionWire(wire, "cli-hanging")
         late = unknown.producer()

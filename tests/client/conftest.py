@@ -1,4 +1,4 @@
-"""The wire client against a real broker; with OTTLA_TEST_BOOTSTRAP against that one."""
+"""The wire client against a real broker, or the one named by OTTLA_TEST_BOOTSTRAP."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Topics of a test, made and removed by the wire client's own calls."""
+"""A test's topics, created and deleted with the wire client."""
 
 import itertools
 import os
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 def create_topic(cluster: Cluster, partitions: int = 1, name: str = "", **config: Any) -> str:
-    """Its name; each partition has a leader."""
+    """Returns its name once each partition has a leader."""
     name = name or f"wire-{os.getpid()}-{next(_numbers)}"
     topic = CreatableTopic(
         name=TopicName(name),

@@ -1,4 +1,4 @@
-"""aiokafka, the client for asyncio; each call here runs a loop of its own."""
+"""aiokafka, the asyncio client; each call here runs its own event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ def run(call: Callable[[], Awaitable[T]]) -> T:
 
 
 async def stop(consumer: AIOKafkaConsumer) -> None:
-    """When a fetch waits to be tried again, aiokafka cancels it, and ends half-way by that."""
+    """aiokafka cancels a fetch that waits for a retry, and then fails to close completely."""
     try:
         await consumer.stop()
     except asyncio.CancelledError:
@@ -174,7 +174,7 @@ class AiokafkaClient:
         return run(describe)
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
-        """aiokafka has only AlterConfigs, which replaces all that the topic has."""
+        """aiokafka only has AlterConfigs, which replaces all configs of the topic."""
 
         async def alter() -> None:
             resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})

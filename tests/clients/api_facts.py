@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 answers to ApiVersions on a listener of clients."""
+"""Apache Kafka 4.3.1's ApiVersions response on a client listener."""
 
 # Lowest and highest version by API key.
 API_VERSIONS = {
@@ -88,7 +88,7 @@ FEATURES = {
     "transaction.version": (0, 2),
     "eligible.leader.replicas.version": (0, 1),
 }
-# Of a new cluster.
+# In a new cluster.
 FINALIZED = {
     "eligible.leader.replicas.version": 1,
     "group.version": 1,

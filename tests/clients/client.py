@@ -1,4 +1,4 @@
-"""What the tests ask of a Kafka client, so that each behaviour is tested with every client."""
+"""The interface of a Kafka client, so that each behaviour is tested with every client."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 Headers = tuple[tuple[str, bytes], ...]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMEOUT_S = 120  # A machine may have other work to do.
+TIMEOUT_S = 120  # The machine may be busy.
 
 
 class Sent(NamedTuple):
@@ -29,7 +29,7 @@ class ProduceOptions(NamedTuple):
     codec: str = "none"
     acks: int | str = "all"
     idempotent: bool = True
-    request_bytes_max: int = 2_000_000  # More than the broker takes by default.
+    request_bytes_max: int = 2_000_000  # More than the broker accepts by default.
 
 
 DEFAULT_OPTIONS = ProduceOptions()
@@ -47,7 +47,7 @@ class Client(Protocol):
     def produce(
         self, topic: str, records: Sequence[Sent], options: ProduceOptions = ...
     ) -> list[int]:
-        """The offsets of the records; -1 where the broker does not tell it."""
+        """The offsets of the records; -1 if the broker does not return one."""
         ...
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> list[Received]: ...

@@ -1,4 +1,4 @@
-"""What Apache Kafka 4.3.1 answers to DescribeConfigs for a topic and a group that set nothing."""
+"""Apache Kafka 4.3.1's DescribeConfigs response for a topic and a group that set nothing."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Fact(NamedTuple):
     type: int
     default: str | None
-    synonym: str | None  # The key that the default comes from, if it is shown.
+    synonym: str | None  # The key that the default comes from, if shown.
 
 
 TOPIC_FACTS = {

@@ -78,13 +78,13 @@ def topic(create_topic: CreateTopic) -> str:
 
 
 def await_leader(wire: Wire, topic: str, partition: int) -> None:
-    """Kafka answers CreateTopics a moment before its leaders are ready; clients try again."""
+    """Kafka answers CreateTopics a moment before its leaders are ready; clients retry."""
     while listed(wire.call(list_offsets(topic, -1, partition=partition))).error_code:
         pass
 
 
 def await_value(read: Callable[[], object], expected: object) -> None:
-    """Kafka answers a change a moment before its brokers have taken it up; Ottla does not."""
+    """Kafka answers a change a moment before its brokers apply it; Ottla does not."""
     deadline = time.monotonic() + (TIMEOUT_S if EXTERNAL_BOOTSTRAP else 0)
     while (found := read()) != expected and time.monotonic() < deadline:
         pass

@@ -1,7 +1,7 @@
 """A process that copies one topic to another, a few records in each transaction, until killed.
 
-Usage: python copying_worker.py <bootstrap> <source> <sink>. It ends by itself when a transaction
-fails; whoever started it starts another, which goes on where the last one committed.
+Usage: python copying_worker.py <bootstrap> <source> <sink>. It exits when a transaction fails; its
+parent starts another, which resumes from the last commit.
 """
 
 import sys
@@ -30,7 +30,8 @@ def copy_for_ever(bootstrap: str, source: str, sink: str) -> None:
             "bootstrap.servers": bootstrap,
             "transactional.id": f"{source}-copier",
             "linger.ms": 0,
-            # With the other one, who lost all brokers waits for a coordinator for good.
+            # With the other strategy, a client that lost all brokers waits for a coordinator
+            # forever.
             "metadata.recovery.strategy": "none",
             "log_level": 2,
         }
@@ -40,7 +41,7 @@ def copy_for_ever(bootstrap: str, source: str, sink: str) -> None:
     while True:
         messages = consumer.consume(RECORDS_PER_TRANSACTION, 1.0)
         for error in filter(None, (message.error() for message in messages)):
-            if error.code() == KafkaError._FATAL:  # As when it was taken for another, see KIP-345.
+            if error.code() == KafkaError._FATAL:  # Fenced by another instance, see KIP-345.
                 raise KafkaException(error)
         readable = [message for message in messages if message.error() is None]
         if readable:

@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from kafka.errors import BrokerResponseError
 from tests.clients.client import DEFAULT_OPTIONS, TIMEOUT_S, ProduceOptions, Received, Refused, Sent
 
-# Without these its own are 30 seconds.
+# Its defaults are 30 seconds.
 PATIENCE = {"request_timeout_ms": TIMEOUT_S * 1000, "bootstrap_timeout_ms": TIMEOUT_S * 1000}
 
 

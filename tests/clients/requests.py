@@ -1,4 +1,4 @@
-"""Requests of kio with little to say: one topic, one partition, defaults for the rest."""
+"""Minimal kio requests: one topic, one partition, defaults for the rest."""
 
 import datetime as dt
 from typing import Any
@@ -25,7 +25,7 @@ def milliseconds(count: int) -> i32Timedelta:
     return i32Timedelta.parse(dt.timedelta(milliseconds=count))
 
 
-TIMEOUT = milliseconds(90_000)  # For requests that say how long they may take.
+TIMEOUT = milliseconds(90_000)  # For requests with a timeout.
 
 
 def batch(*values: bytes, key: bytes | None = b"k", **options: Any) -> bytes:

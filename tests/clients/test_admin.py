@@ -225,6 +225,6 @@ def test_a_topic_is_described_with_its_id(
     future = confluent.admin.describe_topics(TopicCollection([topic]))[topic]
     described = confluent.wait(future)
     assert not described.is_internal
-    assert str(described.topic_id).strip("A")  # All A is zero in base 64.
+    assert str(described.topic_id).strip("A")  # "A" is zero in base 64.
     for partition in described.partitions:
         assert [node.id for node in partition.isr] == [partition.leader.id]

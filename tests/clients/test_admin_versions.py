@@ -1,4 +1,4 @@
-"""Every version of the APIs that administer: the codec lifts each to one handler and back."""
+"""Every version of the admin APIs: the codec lifts each to one handler and back."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ Call = Callable[[int, int, dict[str, Any]], Any]
 
 @pytest.fixture
 def call(wire: Wire) -> Call:
-    """Call an API in a version, unless the broker does not claim to serve it."""
+    """Call an API in a version, unless the broker does not list it."""
     served = {key.api_key: key for key in wire.call(ApiVersionsRequest()).api_keys}
 
     def call(api_key: int, version: int, values: dict[str, Any]) -> Any:

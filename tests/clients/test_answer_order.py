@@ -1,4 +1,4 @@
-"""The order of topics in answers, and which of them an error of the whole leaves out."""
+"""The order of topics in responses, and which topics a top-level error leaves out."""
 
 import uuid
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def group_id() -> GroupId:
 
 @pytest.fixture
 def wire(bootstrap: str, group_id: str) -> Iterator[Wire]:
-    """Where the coordinator of the group serves it."""
+    """Waits until the group's coordinator serves it."""
     find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(group_id,))
     asked = fetch_by_name.OffsetFetchRequest(
         groups=(group_asked(fetch_by_name, group_id, ()),), require_stable=False

@@ -1,4 +1,4 @@
-"""ApiVersions whole, as Apache Kafka answers it."""
+"""The whole ApiVersions response, compared with Apache Kafka's."""
 
 import base64
 from collections.abc import Callable
@@ -24,9 +24,9 @@ MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -3, -4, 
 UPDATE_FEATURES, CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE = 57, 69, 77
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 STREAMS_GROUP_DESCRIBE = 89
-# ApiVersions and TxnOffsetCommit, of which Kafka 4.3 has a version less.
+# ApiVersions and TxnOffsetCommit: Kafka 4.3 has one version less.
 OF_KAFKA_4_4 = {18: (0, 5), 28: (0, 6)}
-# Served here always, and by Kafka only with a receiver of metrics: KIP-714.
+# Always served here; in Kafka only with a metrics receiver (KIP-714).
 TELEMETRY = {71, 72}
 
 
@@ -77,7 +77,7 @@ def test_every_feature_is_told_as_kafka_tells_it(wire: Wire) -> None:
     is_own = max(api.api_key for api in answer.api_keys) >= OWN_KEYS_FROM
     expected = dict(FEATURES)
     if is_own:
-        # In-sync sets that may be empty cannot be done without.
+        # In-sync sets may always be empty.
         expected["eligible.leader.replicas.version"] = (1, 1)
     supported = {
         feature.name: (feature.min_version, feature.max_version)
@@ -136,7 +136,7 @@ def update(wire: Wire, feature: str, level: int, kind: int) -> ErrorCode:
 
 
 def await_served(wire: Wire, describe_key: int, group: str, *, expected: bool) -> None:
-    """A broker takes up a level a moment after the controller has answered."""
+    """A broker applies a level a moment after the controller has answered."""
     request = {"group_ids": (group,), "include_authorized_operations": False}
     _, version = API_VERSIONS[describe_key]
     while True:

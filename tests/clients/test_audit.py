@@ -1,4 +1,4 @@
-"""What a broker with logins and an authorizer tells of who did what."""
+"""The audit log of a broker with logins and an authorizer."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def creation(name: str) -> object:
 
 
 def read_topic(bootstrap: str, until: str) -> list[dict[str, object]]:
-    """What is in the audit log, up to the change that names this."""
+    """The audit events up to the change that names this."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "audit", "auto.offset.reset": "earliest"}
     )

@@ -1,4 +1,4 @@
-"""What a client may do, as answers show it when asked: all of it, where nobody authorizes."""
+"""Authorized operations in responses, on request: all of them without an authorizer."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ def test_of_topics_and_the_cluster(ask: Ask, topic: str, asked: bool) -> None:
 
 
 def test_of_described_topics(ask: Ask, topic: str) -> None:
-    """Which nobody has to ask for."""
+    """Included without a request."""
     named = {"topics": ({"name": topic},), "response_partition_limit": 10, "cursor": None}
     (found,) = ask(DESCRIBE_TOPIC_PARTITIONS, 0, named).topics
     assert found.topic_authorized_operations == bits(OF_TOPIC)

@@ -1,4 +1,4 @@
-"""Levels of a broker's loggers, which hold until it ends (KIP-412)."""
+"""Levels of a broker's loggers, which last until it stops (KIP-412)."""
 
 from typing import Any
 

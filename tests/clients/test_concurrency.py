@@ -1,4 +1,4 @@
-"""Many clients at once: nothing is lost, doubled or out of order."""
+"""Many clients at once: nothing is lost, duplicated or out of order."""
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""DescribeConfigs whole, as Apache Kafka answers it, and what brokers take as configs."""
+"""The whole DescribeConfigs response, compared with Apache Kafka's, and the accepted values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ class Configs:
         return ErrorCode(result.error_code)
 
     def await_source(self, broker_id: str, key: str, source: int | None) -> Any:
-        """Kafka answers an alteration before its broker has taken it up."""
+        """Kafka answers an alteration before its broker has applied it."""
         while True:
             config = self.all(BROKER, broker_id).get(key)
             if (None if config is None else config.config_source) == source:
@@ -107,7 +107,7 @@ def test_every_key_of_topics_and_groups_is_that_of_kafka(
     strays = set()
     for name, fact in facts.items():
         if is_own and name.startswith("streams.") and name not in found:
-            continue  # Groups of streams are not served.
+            continue  # Streams groups are not served.
         config = found[name]
         assert (config.config_type, config.read_only) == (fact.type, False), name
         assert config.value == fact.default, name

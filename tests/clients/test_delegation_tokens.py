@@ -1,4 +1,4 @@
-"""Delegation tokens at a real broker: made by a user, and logged in with by whoever has one."""
+"""Delegation tokens on a real broker: created by a user, used to log in by anyone who has one."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizingBrok
 
 
 def log_in(bootstrap: str, token_id: str, hmac: bytes, mechanism: str) -> tuple[Wire, str]:
-    """A connection, and how its login went."""
+    """A connection, and the result of its login."""
     wire = Wire(bootstrap)
     wire.call(request(17, 1, mechanism=mechanism))
     password = b64encode(hmac).decode()
@@ -86,7 +86,7 @@ def test_a_token_logs_in_as_its_owner_until_it_ends(
         topic = {"name": "hers", "num_partitions": 1, "replication_factor": 1}
         created = wire.call(request(19, 7, topics=[topic], validate_only=True))
         assert created.topics[0].error_code.name in ("none", "topic_already_exists")
-        # Whoever came by a token makes and sees none.
+        # A login by token may neither create nor see tokens.
         assert codes(wire.call(request(38, 3))) == {"delegation_token_request_not_allowed"}
         assert codes(wire.call(request(41, 3))) == {"delegation_token_request_not_allowed"}
     for user, sees in (("alice", True), ("bob", True), ("eve", True), ("admin", True)):

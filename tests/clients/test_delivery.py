@@ -30,7 +30,7 @@ def test_two_producers_one_after_the_other(client: Client, idempotent: bool, top
 
 
 def test_a_message_just_below_the_default_limit(client: Client, topic: str) -> None:
-    """max.message.bytes is 1048588: a megabyte and the header of the batch."""
+    """max.message.bytes is 1048588: 1 MiB plus batch overhead."""
     value = bytes(1_048_588 - 100)
     client.produce(topic, [Sent(value=value)])
     [record] = client.consume(topic, 0, 0, 1)

@@ -1,4 +1,4 @@
-"""Consume, process, produce: each record once, whoever is killed on the way."""
+"""Consume, process, produce: each record once, whatever is killed on the way."""
 
 import subprocess
 import sys
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.process
 WORKER = Path(__file__).parent / "copying_worker.py"
 PARTITIONS = 2
 COUNT = 400
-STALLED_S = 30  # Longer than a process needs to start and to join, and its last life to be missed.
+STALLED_S = 30  # Longer than a process takes to start and join, and its predecessor to time out.
 SOURCE, SINK = "source", "sink"
 
 
 class Worker:
-    """The copying process; another one when it was killed or has given up."""
+    """The copying process, replaced when it was killed or gave up."""
 
     def __init__(self, bootstrap: str, log: Path, stalled_s: float = STALLED_S) -> None:
         self._stalled_s = stalled_s
@@ -34,7 +34,7 @@ class Worker:
         self._moved_s = time.monotonic()
 
     def keep_running(self, progress: int) -> None:
-        """What stands still is killed, too: librdkafka may hang when a broker is lost.
+        """A stalled process is killed, too: librdkafka may hang when a broker is lost.
 
         Its producer then waits for a coordinator whose connection it has given up, or its static
         consumer has fenced itself.
@@ -55,7 +55,7 @@ class Worker:
 
 
 class Progress:
-    """How far the sink has got, records and markers counted alike."""
+    """The end of the sink, counting records and markers."""
 
     def __init__(self, bootstrap: str) -> None:
         config = {"bootstrap.servers": bootstrap, "group.id": "unused", "log_level": 0}

@@ -1,4 +1,4 @@
-"""Java clients push their metrics to a node (KIP-714), where Kafka can be had."""
+"""Java clients push their metrics to a node (KIP-714), if Kafka is available."""
 
 import subprocess
 import time
@@ -28,7 +28,7 @@ pytestmark = [
 
 
 def console(stack: ExitStack, program: str, client_id: str, *words: str) -> None:
-    """Runs, with an input that does not end, until the stack is left."""
+    """Runs with an endless stdin until the stack is closed."""
     java = ("java", "-XX:TieredStopAtLevel=1", "-cp", f"{LIBRARIES}/libs/*", program)
     properties = ("enable.metrics.push=true", f"client.id={client_id}")
     options = [word for each in properties for word in ("--command-property", each)]
@@ -49,7 +49,7 @@ def stack() -> Iterator[ExitStack]:
 
 
 def clients_on(url: str) -> set[str]:
-    """With which metrics they push, by the id of the client."""
+    """The metrics they push, by client id."""
     found = metrics_pages.scrape(url)
     return {
         f"{client} {part}"

@@ -1,4 +1,4 @@
-"""Apache Kafka's own tool reads the files of a node, and its broker serves those of a stopped one.
+"""Apache Kafka's own tool reads a node's files, and its broker serves those of a stopped node.
 
 Needs the Kafka that the benchmarks resolve into their cache, and is left out without it.
 """
@@ -41,7 +41,7 @@ RECORDS = 500  # With each codec, in each topic.
 CODECS = ("none", "gzip", "lz4", "zstd", "snappy")
 DELETED = 100
 GROUP = "readers"
-# A node of Ottla has one listener for everyone; Kafka wants one for controllers alone.
+# An Ottla node has one listener for everyone; Kafka needs one just for controllers.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -52,12 +52,12 @@ listener.security.protocol.map=CLIENTS:PLAINTEXT,PLAINTEXT:PLAINTEXT
 controller.quorum.bootstrap.servers=localhost:{port}
 log.dirs={data}
 """
-# FeatureLevelRecord v0, which Kafka's controller does not do without.
+# FeatureLevelRecord v0, which Kafka's controller needs.
 METADATA_VERSION = bytes([1, 12, 0, 17]) + b"metadata.version" + bytes([0, 25, 0])
 
 
 class Stopped:
-    """A node's data, and what was in it."""
+    """A node's data, and its contents."""
 
     def __init__(self, directory: Path) -> None:
         self._broker = BrokerProcess(directory, "--set", "internal.log.segment.bytes=20000")
@@ -104,7 +104,7 @@ def consumer(bootstrap: str) -> Consumer:
 
 
 def contents(bootstrap: str) -> list[list[str]]:
-    """Of each partition, as a consumer reads it."""
+    """The contents of each partition, as a consumer reads them."""
     found = []
     for topic in TOPICS:
         for partition in range(2):
@@ -118,7 +118,7 @@ def contents(bootstrap: str) -> list[list[str]]:
                 if error is not None:
                     if error.code() == KafkaError._PARTITION_EOF:
                         break
-                    continue  # The broker starts.
+                    continue  # The broker is starting.
                 records.append(f"{message.offset()} {message.key()!r} {message.value()!r}")
             reader.close()
             found.append(records)
@@ -209,7 +209,7 @@ def test_coordinators_and_metadata_are_read(stopped: Stopped) -> None:
 
 
 def append(log: Path, key: bytes | None, value: bytes) -> None:
-    """One record, behind the last one."""
+    """Appends one record."""
     last = list(iterate_headers(log.read_bytes()))[-1][1]
     batch = build_batch([Record(timestamp=last.max_timestamp, key=key, value=value)])
     assign(batch, 0, last.next_offset, last.partition_leader_epoch)

@@ -1,4 +1,4 @@
-"""kcat, built on a librdkafka of some years ago."""
+"""kcat, which uses a librdkafka from some years ago."""
 
 import json
 import shutil

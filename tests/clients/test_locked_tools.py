@@ -1,4 +1,4 @@
-"""Kafka's own tools at a node that `ottla secure init` has locked, where Kafka can be had."""
+"""Kafka's own tools with a node secured by `ottla secure init`, if Kafka is available."""
 
 import subprocess
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LockedCluster]
 
 
 def tool(cluster: LockedCluster, *words: str, stdin: str = "") -> str:
-    """As the settings that are printed say: in the directory of the administrator's files."""
+    """As the printed settings say: in the directory of the administrator's files."""
     server = (
         "--bootstrap-server",
         f"{HOST}:{cluster.port}",

@@ -1,4 +1,4 @@
-"""Real clients at listeners with locks: TLS, certificates, SCRAM and PLAIN."""
+"""Real clients on secured listeners: TLS, certificates, SCRAM and PLAIN."""
 
 import asyncio
 import datetime as dt
@@ -54,7 +54,7 @@ class LockedBroker(NamedTuple):
         return str(self.directory / "alice.pem")
 
     def admin(self) -> AdminClient:
-        """At the listener without a lock."""
+        """Connects to the plaintext listener."""
         return AdminClient({"bootstrap.servers": self.process.bootstrap})
 
 
@@ -188,7 +188,7 @@ ROUND_TRIPS: Mapping[str, Callable[[LockedBroker, str, str], bytes]] = {
 
 
 def alter_broker(admin: AdminClient, name: str, value: str | None) -> None:
-    """None takes it away."""
+    """None removes it."""
     operation = AlterConfigOpType.SET if value is not None else AlterConfigOpType.DELETE
     entry = ConfigEntry(name, value, incremental_operation=operation)
     resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
@@ -232,7 +232,7 @@ def test_keys_and_certificates_are_altered_while_the_broker_runs(
         alter_broker(admin, location, str(tmp_path / "node.pem"))
         wait_for(lambda: certificate(locked.sasl_ssl) != old)
         new = certificate(locked.sasl_ssl)
-        # A connection that is open stays, and other listeners keep theirs.
+        # Open connections stay, and other listeners keep their certificates.
         producer.produce("altered", b"still here")
         assert producer.flush(TIMEOUT_S) == 0
         assert certificate(locked.mtls) == old
@@ -244,7 +244,7 @@ def test_keys_and_certificates_are_altered_while_the_broker_runs(
         assert secret.is_sensitive
         assert secret.value is None
 
-        # What cannot be used is reported, and changes nothing.
+        # An unusable file is reported and changes nothing.
         alter_broker(admin, location, str(tmp_path / "none.pem"))
         wait_for(lambda: f"cannot read {tmp_path}/none.pem" in locked.process.log_text())
         assert certificate(locked.sasl_ssl) == new

@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs and DescribeLogDirs on a broker with two log directories.
 
-Run against Apache Kafka, it needs one that has two as well.
+With Apache Kafka, it needs a broker that has two as well.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ def alter(wire: Wire, path: str, topic: str, *partitions: int) -> list[ErrorCode
 
 
 def directories(wire: Wire, topic: str, *partitions: int) -> dict[str, list[tuple[int, bool]]]:
-    """By path: the lag of the replicas there, and whether they are copies that are not complete."""
+    """By path: the lag of the replicas there, and whether they are future replicas."""
     wanted = DescribableLogDirTopic(
         topic=TopicName(topic), partitions=tuple(map(i32, partitions or (0,)))
     )
@@ -131,7 +131,7 @@ def test_a_replica_moves_and_keeps_its_records(wire: Wire, topic: str) -> None:
 def test_a_group_commits_while_its_offsets_move_and_after(
     two_directories: str, wire: Wire, topic: str
 ) -> None:
-    """Also a coordinator goes on with the log in the other directory."""
+    """A coordinator, too, continues with the log in the other directory."""
     committed = TopicPartition(topic, 0)
     offset = 0
     with Cluster(two_directories) as cluster:

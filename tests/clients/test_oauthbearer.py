@@ -24,7 +24,7 @@ TOPIC = "tokens"
 
 
 class Believing(NamedTuple):
-    """A broker that believes an issuer. (The tokens are seen on the way, which tests allow.)"""
+    """A broker that trusts an issuer. (Without TLS, which tests allow.)"""
 
     address: str
     issuer: TokenIssuer
@@ -129,7 +129,7 @@ def test_a_client_with_a_good_token_is_let_in(believing: Believing, produce: Any
     produce(believing.address, believing.issuer.token("ann"))
 
 
-# kafka-python does not look at the answer, and waits.
+# kafka-python ignores the answer, and waits.
 @pytest.mark.parametrize("produce", [produce_with_confluent, produce_with_aiokafka])
 def test_a_client_with_an_old_token_is_not(believing: Believing, produce: Any) -> None:
     with pytest.raises(PermissionError):

@@ -1,4 +1,4 @@
-"""Where partitions start and end, and which record is the first of a time."""
+"""Start and end offsets, and offsets by timestamp."""
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
@@ -38,7 +38,7 @@ def test_times_inside_one_batch(client: Client, topic: str) -> None:
 
 
 def test_times_that_are_out_of_order(client: Client, topic: str) -> None:
-    """It is the first in the log, not the one that is nearest."""
+    """It is the first match in the log, not the nearest one."""
     for after_ms in (0, 5000, 1000, 5000):
         client.produce(topic, [Sent(timestamp_ms=TIME_MS + after_ms)])
     assert client.offset_for_time(topic, 0, TIME_MS + 1000) == 1

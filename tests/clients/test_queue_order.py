@@ -37,7 +37,7 @@ class Queue:
         self.gateway.join()
 
     def take(self, count: int = 500, **terms: int) -> list[int]:
-        """Offsets that can be had now."""
+        """The offsets that are available now."""
         taken: list[int] = []
         while found := self.gateway.receive(count - len(taken), wait_ms=0, **terms):
             taken.extend(each for first, last, _ in found for each in range(first, last + 1))

@@ -1,4 +1,4 @@
-"""Queues beyond Kafka's: acknowledging in a holder's name, holds, and delays."""
+"""Queue features beyond Kafka's: acknowledging for a holder, holds, and delays."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def connect(bootstrap: str) -> Connection:
 
 
 class Gateway:
-    """Fetches from partition 0 as a member of the group, on a connection of its own."""
+    """Fetches from partition 0 as a group member, on its own connection."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, member: str = "gateway") -> None:
         self.connection = connect(bootstrap)
@@ -104,7 +104,7 @@ class Gateway:
     def fetch(
         self, count: int = 500, *, hold_ms: int = 0, wait_ms: int = LONG_WAIT_MS
     ) -> tuple[Acquired, bytes]:
-        """What was acquired, and its batches."""
+        """The acquired ranges and their batches."""
         request = ShareFetchRequest(
             group_id=GroupId(self.group),
             member_id=self.member,
@@ -192,7 +192,7 @@ def now_ms() -> int:
 
 
 def is_reached(due_ms: int) -> bool:
-    """The broker measures in whole milliseconds, and on another clock."""
+    """The broker uses whole milliseconds, and another clock."""
     return now_ms() + 1 >= due_ms
 
 
@@ -203,7 +203,7 @@ Open = Callable[..., Gateway]
 def open_gateway(
     bootstrap: str, create_topic: CreateTopic, new_name: Callable[[], str]
 ) -> Iterator[Open]:
-    """Of a group that starts at the beginning of a topic with five records."""
+    """A member of a group that starts at the beginning of a topic with five records."""
     opened: list[Gateway] = []
 
     def open_gateway(member: str = "gateway", **config: str) -> Gateway:

@@ -1,4 +1,4 @@
-"""Quotas as real clients feel them: they are slowed down, and nothing fails."""
+"""Quotas with real clients: they are slowed down, and nothing fails."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.process
 
 VALUE = b"x" * 10_000
 RATE = 100_000
-COUNT = 25  # Together 250 kB: more than the 100 kB that the window before the first one allows.
+COUNT = 25  # Together 250 kB: more than the 100 kB allowed by the window before the first one.
 
 
 class Quotas:
@@ -90,7 +90,7 @@ class Quotas:
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a broker that measures over two windows: clients are not held up for long."""
+    """The broker measures over two windows, so clients are not throttled for long."""
     directory = tmp_path_factory.mktemp("quotas")
     with BrokerProcess(directory, *IMPATIENT, "--set", "quota.window.num=2") as process:
         yield process.bootstrap
@@ -140,7 +140,7 @@ def test_a_producer_over_its_quota_is_slowed_down_and_loses_nothing(
     begun = time.monotonic()
     produce(bootstrap, client_id, topic, COUNT)
     produce(bootstrap, client_id, topic, 1)
-    assert time.monotonic() - begun > 1  # Never sooner than the quota lets it.
+    assert time.monotonic() - begun > 1  # Never sooner than the quota allows.
     with_others = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -258,7 +258,7 @@ def test_a_client_that_creates_too_many_partitions_is_told_to_wait(
                 CreateTopicsRequest(topics=(topic,), timeout=NO_THROTTLE, validate_only=False)
             )
 
-    assert created(3).topics[0].error_code is ErrorCode.none  # Less than 2 were saved up.
+    assert created(3).topics[0].error_code is ErrorCode.none  # Less than 2 had accumulated.
     refused = created(1)
     assert refused.topics[0].error_code is ErrorCode.throttling_quota_exceeded
     assert refused.throttle_time.total_seconds() > 10

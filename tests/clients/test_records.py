@@ -45,7 +45,7 @@ def test_every_client_reads_what_librdkafka_wrote(
 
 
 def test_reading_from_the_middle_of_a_batch(client: Client, topic: str) -> None:
-    """The broker sends the whole batch; the client leaves out what was not asked for."""
+    """The broker sends the whole batch; the client skips what was not requested."""
     client.produce(topic, RECORDS)
     assert client.consume(topic, 0, 3, 3) == expected(RECORDS)[3:]
 

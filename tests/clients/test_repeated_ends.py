@@ -1,4 +1,4 @@
-"""What an EndTxn is told that comes again, late, or without a transaction.
+"""The response to an EndTxn that is repeated, late, or without a transaction.
 
 v5 is KIP-890: every end raises the epoch, so an end with the epoch before is a repetition. With v3,
 which librdkafka sends, an end with the same epoch is.
@@ -31,7 +31,7 @@ def end(txn: TransactionWire, producer: Producer, *, commit: bool) -> ErrorCode:
 
 
 def ended(txn: TransactionWire, producer: Producer, topic: str, *, commit: bool) -> Producer:
-    """Wrote something in a transaction that is over."""
+    """A producer whose transaction, with one write, has ended."""
     assert txn.produce(producer, topic, b"value").error_code is ErrorCode.none
     following = txn.committed(producer, commit=commit)
     txn.await_state("CompleteCommit" if commit else "CompleteAbort")
@@ -95,7 +95,7 @@ def test_an_older_client_repeats_with_the_same_epoch(
 def test_an_older_client_cannot_abort_what_nobody_has_begun(
     txn: TransactionWire, producer: Producer, topic: str
 ) -> None:
-    """So librdkafka gives its producer up if its AddPartitionsToTxn got lost and it aborts."""
+    """So librdkafka gives up a producer that aborts after its AddPartitionsToTxn was lost."""
     for commit in (True, False):
         code = txn.end_as_older_client(producer, commit=commit)
         assert code is ErrorCode.invalid_txn_state

@@ -1,6 +1,6 @@
-"""Requests of one connection take effect in their order, also when they are sent at once.
+"""Requests of one connection take effect in order, even when sent at once.
 
-Each pair is two requests of which one can see what the other does.
+In each pair, one request can see the effect of the other.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def test_the_order_of_effects(
 
 
 def is_late(pair: Pair, first: object, second: object) -> bool:
-    """A broker of Kafka's learns of what the controller did a moment after its client."""
+    """A Kafka broker learns of a controller's change a moment after the client."""
     return (
         pair.first.__api_key__ in OF_CONTROLLER
         and pair.second.__api_key__ not in OF_CONTROLLER

@@ -1,4 +1,4 @@
-"""What was acknowledged is there after the broker stopped, and after it was killed."""
+"""Acknowledged records survive a stop and a kill of the broker."""
 
 import threading
 import time
@@ -101,7 +101,7 @@ def test_a_data_directory_in_use_is_refused(restartable: BrokerProcess, tmp_path
 
 
 def test_the_first_answer_of_a_broker_names_it(tmp_path: Path) -> None:
-    """A client that is told of no broker asks again only after a long time."""
+    """A client whose metadata has no broker asks again only after a long time."""
     process = BrokerProcess(tmp_path)
     starting = threading.Thread(target=process.start)
     starting.start()

@@ -1,4 +1,4 @@
-"""What retention and compaction leave behind, with a broker that does them often."""
+"""The results of retention and compaction, on a broker that runs them often."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""What consumers of share groups say of offsets that hold no record, and what is refused.
+"""How share consumers acknowledge offsets without a record, and what is refused.
 
-The Java consumer acknowledges with type 0, gap, what it acquired and found nothing at: transaction
-markers, and what compaction took away.
+The Java consumer acknowledges acquired offsets without a record with type 0, gap: transaction
+markers, and records removed by compaction.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def new_member(bootstrap: str, new_name: Callable[[], str]) -> Iterator[NewMembe
 
 @pytest.fixture
 def member(bootstrap: str, create_topic: CreateTopic, new_member: NewMember) -> Member:
-    """It has acquired four of six records."""
+    """A member that has acquired four of six records."""
     topic = create_topic()
     produce(bootstrap, topic, *"abcdef")
     member = new_member(topic)
@@ -55,7 +55,7 @@ def member(bootstrap: str, create_topic: CreateTopic, new_member: NewMember) -> 
 
 
 def say(member: Member, *batches: Batch, renew: bool = False) -> ErrorCode:
-    """What the broker answers of the partition."""
+    """The broker's answer for the partition."""
     partition = acknowledge.AcknowledgePartition(
         partition_index=i32(0),
         acknowledgement_batches=tuple(
@@ -83,7 +83,7 @@ def say(member: Member, *batches: Batch, renew: bool = False) -> ErrorCode:
 
 
 def is_open(member: Member) -> list[int]:
-    """Those of the first four offsets that the member still has."""
+    """The first four offsets that the member still holds."""
     return [offset for offset in range(4) if say(member, (offset, offset, (ACCEPT,))) is NONE]
 
 
@@ -201,7 +201,7 @@ def transaction(bootstrap: str, topic: str, *values: str, commit: bool) -> None:
 def test_transactions_are_read_to_their_end(
     bootstrap: str, create_topic: CreateTopic, new_member: NewMember, isolation: str
 ) -> None:
-    """With their markers the broker may hand out offsets without a record, or pass over them."""
+    """The broker may deliver the markers as offsets without a record, or skip them."""
     member = read_transactions(bootstrap, create_topic(), new_member, isolation)
     assert member.acquire(wait_ms=0) == []
 

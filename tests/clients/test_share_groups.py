@@ -1,4 +1,4 @@
-"""Share groups (KIP-932) with a real client: records go to one consumer at a time, and again."""
+"""Share groups (KIP-932) with a real client: one consumer per record at a time, and redelivery."""
 
 import contextlib
 import subprocess
@@ -91,7 +91,7 @@ def share_consumer(
 
 
 def poll(consumer: ShareConsumer) -> list[Message]:
-    """The next records, whenever they come."""
+    """Waits for the next records."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         messages = list(consumer.poll(0.2))
@@ -154,7 +154,7 @@ def test_two_consumers_share_a_partition(
         share_consumer(bootstrap, group, topic, **few) as second,
     ):
         got: dict[ShareConsumer, list[str]] = {first: [], second: []}
-        while len(wanted) < 60 or not all(got.values()):  # One may be slow to join.
+        while len(wanted) < 60 or not all(got.values()):  # One may join slowly.
             wanted += [f"record-{len(wanted) + number}" for number in range(10)]
             produce(bootstrap, topic, *wanted[-10:])
             deadline = time.monotonic() + TIMEOUT_S

@@ -1,4 +1,4 @@
-"""What DescribeShareGroupOffsets tells of a partition, from before a group reads it to its end."""
+"""DescribeShareGroupOffsets for a partition, from before a group reads it to its end."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -30,14 +30,14 @@ NOTHING = Described(-1, 0, -1)
 def member(
     bootstrap: str, wire: Wire, create_topic: CreateTopic, new_name: Callable[[], str]
 ) -> Member:
-    """It has not joined, and its topic is empty."""
+    """A member that has not joined, with an empty topic."""
     member = Member(wire, configured_group(bootstrap, new_name()), create_topic())
     await_coordinator(member)
     return member
 
 
 def describe_partition(member: Member, topic: str = "", partition: int = 0) -> Described:
-    """Of a partition that is asked for."""
+    """Describes one requested partition."""
     asked = describe.DescribeShareGroupOffsetsRequestTopic(
         topic_name=TopicName(topic or member.topic), partitions=(i32(partition),)
     )
@@ -52,7 +52,7 @@ def describe_partition(member: Member, topic: str = "", partition: int = 0) -> D
 
 
 def listed(member: Member) -> list[tuple[str, int]]:
-    """The partitions that are told of when all are asked for."""
+    """The partitions in a response to a request for all."""
     group = describe.DescribeShareGroupOffsetsRequestGroup(
         group_id=GroupId(member.group), topics=None
     )
@@ -81,7 +81,7 @@ def test_what_does_not_exist(member: Member) -> None:
     assert describe_partition(member, partition=7) == NOTHING
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka tells of it from the first acknowledgement on.
+@pytest.mark.usefixtures("own_broker")  # Kafka lists it from the first acknowledgement on.
 def test_an_empty_partition_that_was_fetched(member: Member) -> None:
     join(member)
     assert member.acquire(wait_ms=0) == []
@@ -89,7 +89,7 @@ def test_an_empty_partition_that_was_fetched(member: Member) -> None:
 
 
 def acknowledged(bootstrap: str, member: Member) -> Iterator[Described]:
-    """What is told of six records, then eight, with each acknowledgement."""
+    """The description after each acknowledgement, of six records, then eight."""
     join(member)
     produce(bootstrap, member.topic, *"abcdef")
     assert member.acquire(records_max=4) == [(0, 3, 1)]

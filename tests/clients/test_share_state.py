@@ -1,4 +1,4 @@
-"""The APIs by which brokers keep the state of share-partitions at the share coordinator."""
+"""The APIs that brokers use to store share-partition state at the share coordinator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,14 +27,14 @@ from ottla.groups.share.state_coordinator import SharePartitionKey
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = i8(0), i8(2), i8(4)
 NO_TOPIC = UUID(int=0)
-ELSEWHERE = UUID(int=7)  # Of a topic that does not exist.
+ELSEWHERE = UUID(int=7)  # The id of a topic that does not exist.
 SHARE = i8(2)
 
 Batch = tuple[int, int, i8, int]  # First and last offset, delivery state and count.
 
 
 class Coordinator:
-    """Each call concerns one share-partition and returns what is said about it."""
+    """Each call is for one share-partition and returns its part of the response."""
 
     def __init__(self, wire: Wire, group: str, topic: str) -> None:
         self._wire = wire
@@ -52,7 +52,7 @@ class Coordinator:
         return found
 
     def wait_until_ready(self) -> None:
-        """The topic of the state is made by the first question."""
+        """The first request creates the state topic."""
         key = SharePartitionKey(self.group, self.topic_id, 0).coordinator_key
         request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=(key,))
         while self._wire.call(request).coordinators[0].error_code is not ErrorCode.none:
@@ -305,7 +305,7 @@ def test_batches_of_one_write_may_overlap(coordinator: Coordinator) -> None:
     assert batches_of(coordinator.read(0)) == [(0, 6, ACKNOWLEDGED, 1), (7, 12, ARCHIVED, 2)]
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka takes them, and may never read them again.
+@pytest.mark.usefixtures("own_broker")  # Kafka accepts them, and may fail to read them.
 @pytest.mark.parametrize(
     "batch",
     [(9, 5, ACKNOWLEDGED, 1), (5, 9, i8(77), 1), (-5, -2, ACKNOWLEDGED, 1), (5, 9, AVAILABLE, -1)],

@@ -42,7 +42,7 @@ LONG_WAIT_MS = 60_000
 
 
 class Member:
-    """One member of a share group on a connection of its own."""
+    """One share group member on its own connection."""
 
     def __init__(self, wire: Wire, group: str, topic: str, name: str = MEMBER) -> None:
         self.wire = wire
@@ -82,7 +82,7 @@ class Member:
         renew: bool = False,
         waits: bool = True,
     ) -> Any:
-        """Without `waits` the answer is left for later."""
+        """Without `waits`, the response is left for later."""
         batches = tuple(
             AcknowledgementBatch(
                 first_offset=i64(first), last_offset=i64(last), acknowledge_types=(i8(kind),)
@@ -118,7 +118,7 @@ class Member:
     def acquire(
         self, *acknowledged: tuple[int, int, int], wait_ms: int = LONG_WAIT_MS, **terms: Any
     ) -> list[tuple[int, ...]]:
-        """First and last offset and delivery count of what a fetch gives."""
+        """First offset, last offset and delivery count of the acquired ranges."""
         response = self.fetch(*acknowledged, wait_ms=wait_ms, **terms)
         assert response.error_code is ErrorCode.none, response
         return [
@@ -150,7 +150,7 @@ class Member:
 def member(
     bootstrap: str, wire: Wire, create_topic: CreateTopic, new_name: Callable[[], str]
 ) -> Member:
-    """It has joined a group that starts at the beginning of a topic with five records."""
+    """A member of a group that starts at the beginning of a topic with five records."""
     topic = create_topic()
     produce(bootstrap, topic, *"abcde")
     member = Member(wire, configured_group(bootstrap, new_name()), topic)
@@ -163,7 +163,7 @@ def await_coordinator(member: Member) -> None:
     while member.wire.call(find).coordinators[0].error_code is not ErrorCode.none:
         pass
     while offsets_error(member) is not ErrorCode.none:
-        pass  # It loads.
+        pass  # The coordinator is loading.
 
 
 def offsets_error(member: Member) -> ErrorCode:
@@ -175,12 +175,12 @@ def offsets_error(member: Member) -> ErrorCode:
 
 
 def join(member: Member) -> None:
-    """Until its partition is assigned."""
+    """Waits until its partition is assigned."""
     await_coordinator(member)
     joined = member.heartbeat()
     while joined.error_code is not ErrorCode.none or not joined.assignment.topic_partitions:
         assert joined.error_code in {ErrorCode.none, ErrorCode.coordinator_load_in_progress}
-        joined = member.heartbeat()  # Kafka assigns what it has made the state of meanwhile.
+        joined = member.heartbeat()  # Kafka assigns partitions once their state is initialized.
     (assigned,) = joined.assignment.topic_partitions
     assert (assigned.topic_id, assigned.partitions) == (member.topic_id, (0,))
 
@@ -192,7 +192,7 @@ def test_a_heartbeat_without_news_assigns_nothing(member: Member) -> None:
     assert response.assignment is None
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka releases after it has fetched.
+@pytest.mark.usefixtures("own_broker")  # Kafka releases after fetching.
 def test_a_record_limit_cuts_and_acknowledging_goes_on(member: Member) -> None:
     assert member.acquire(records_max=2) == [(0, 1, 1)]
     assert member.acquire((0, 0, ACCEPT), (1, 1, RELEASE), records_max=2) == [(1, 1, 2), (2, 2, 1)]
@@ -213,7 +213,7 @@ def test_ranges_have_about_the_batch_size(
     assert member.acquire(mode=mode, batch_size=batch_size) == acquired
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka says UNKNOWN_SERVER_ERROR.
+@pytest.mark.usefixtures("own_broker")  # Kafka returns UNKNOWN_SERVER_ERROR.
 def test_an_acquire_mode_that_nobody_knows_is_refused(member: Member) -> None:
     assert member.fetch(mode=i8(7)).error_code is ErrorCode.invalid_request
 
@@ -238,7 +238,7 @@ def test_two_members_have_different_records(bootstrap: str, member: Member) -> N
         other.heartbeat()
         assert member.acquire(records_max=2) == [(0, 1, 1)]
         assert other.acquire(records_max=2) == [(2, 3, 1)]
-    # The other's connection has ended: what it had is free.
+    # The other's connection has ended, so its records are free.
     assert member.acquire() in ([(2, 3, 2), (4, 4, 1)], [(4, 4, 1)])
 
 
@@ -286,7 +286,7 @@ def test_acknowledging_alone(member: Member) -> None:
         assert response.responses[0].partitions[0].error_code is expected
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka releases after it has fetched.
+@pytest.mark.usefixtures("own_broker")  # Kafka releases after fetching.
 def test_sessions(member: Member) -> None:
     assert member.fetch(epoch=3).error_code is ErrorCode.share_session_not_found
     member.acquire(records_max=2)
@@ -296,7 +296,7 @@ def test_sessions(member: Member) -> None:
     assert closed.error_code is ErrorCode.none
     assert closed.responses[0].partitions[0].acknowledge_error_code == 0
     member.epoch = 0
-    # The rest of what it had went back when its session was closed.
+    # The rest was released when its session was closed.
     assert member.acquire(records_max=2) == [(1, 1, 2), (2, 2, 1)]
 
 
@@ -420,8 +420,8 @@ def test_a_fetch_that_waits_acquires_nothing_for_a_consumer_that_is_gone(
     with Wire(bootstrap) as wire:
         other = Member(wire, member.group, member.topic, "other")
         while described(other)[0] != 5:
-            pass  # What it acknowledges is written down before it waits.
+            pass  # Its acknowledgements are stored before it waits.
         member.wire.close_half()
-        produce(bootstrap, member.topic, "f")  # By a producer that connects first.
+        produce(bootstrap, member.topic, "f")  # Sent by a producer that connects first.
         other.heartbeat()
         assert other.acquire() == [(5, 5, 1)]

@@ -1,4 +1,4 @@
-"""Transactions with every client: all of it is read, or nothing."""
+"""Transactions with every client: all of one is read, or nothing."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -102,7 +102,7 @@ def test_a_late_transaction_is_aborted(bootstrap: str, topic: str) -> None:
     other.send(topic, 0, b"in time")
     other.commit()
     while not values(bootstrap, topic):
-        pass  # Until the time of the first one is up.
+        pass  # Until the first one times out.
     with pytest.raises(KafkaException, match=r"(?i)fence|epoch"):
         late.commit()
     assert values(bootstrap, topic) == [b"in time"]

@@ -1,4 +1,4 @@
-"""The second version of transactions, and what no client does, on the wire."""
+"""Transactions v2, and what no client does, on the wire."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_writes_behind_the_first_keep_their_order(
 def test_aborted_transactions_are_listed_in_offset_order(
     wire: Wire, new_name: Callable[[], str], topic: str
 ) -> None:
-    """They begin in one order and end in the other, in which Kafka lists them."""
+    """They begin in one order and end in the other; Kafka lists them by end."""
     transactions = [TransactionWire(wire, new_name()) for _ in range(3)]
     producers = [txn.producer() for txn in transactions]
     for txn, producer in zip(transactions, producers, strict=True):
@@ -94,7 +94,7 @@ def test_aborted_transactions_are_listed_in_offset_order(
 def test_no_late_transaction_stays_open(
     wire: Wire, new_name: Callable[[], str], topic: str
 ) -> None:
-    """However the time at which each began falls between the ticks of the broker's timers."""
+    """However their start times fall between ticks of the broker's timers."""
     transactions = [TransactionWire(wire, new_name()) for _ in range(40)]
     for timeout_ms, txn in enumerate(transactions, 1):
         producer = txn.producer(transaction_timeout=milliseconds(timeout_ms))
@@ -224,9 +224,9 @@ def test_offsets_count_when_their_transaction_does(
     txn: TransactionWire, producer: Producer, topic: str, commit: bool
 ) -> None:
     group = f"{topic}-group"
-    assert txn.add_offsets(producer, group) is ErrorCode.none  # Also makes the topic.
+    assert txn.add_offsets(producer, group) is ErrorCode.none  # Also creates the topic.
     while txn.commit_offset(producer, group, topic, 7) is not ErrorCode.none:
-        pass  # The coordinator is being loaded.
+        pass  # The coordinator is loading.
     assert txn.committed_offset(group, topic) == -1
     unstable = txn.committed_offset(group, topic, require_stable=True)
     assert unstable is ErrorCode.unstable_offset_commit
@@ -248,7 +248,7 @@ def test_offsets_of_a_newer_client_add_themselves(
     assert txn.committed_offset(group, topic) == 3
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka 4.3 keeps nothing that was prepared.
+@pytest.mark.usefixtures("own_broker")  # Kafka 4.3 does not keep prepared transactions.
 def test_a_restarted_producer_can_keep_what_was_prepared(
     txn: TransactionWire, producer: Producer, bootstrap: str, topic: str
 ) -> None:
@@ -276,8 +276,8 @@ def test_two_phase_commit_need_not_be_turned_on_as_with_kafka(txn: TransactionWi
 def test_the_log_of_transactions_never_has_an_unclean_leader(
     producer: Producer, confluent: ConfluentClient
 ) -> None:
-    """Also where the brokers' default is to allow one."""
-    assert producer.epoch == 0  # The topic is there.
+    """Even where the brokers allow one by default."""
+    assert producer.epoch == 0  # The topic exists.
     key = confluent.describe("__transaction_state")["unclean.leader.election.enable"]
     assert (key.value, ConfigSource(key.source)) == ("false", ConfigSource.DYNAMIC_TOPIC_CONFIG)
 
@@ -312,7 +312,7 @@ def test_what_is_not_known_is_not_described(txn: TransactionWire, bootstrap: str
     assert int(ErrorCode.transactional_id_not_found).to_bytes(2, "big") in frame
 
 
-@pytest.mark.usefixtures("own_broker")  # Kafka writes it.
+@pytest.mark.usefixtures("own_broker")  # Kafka writes the marker.
 def test_the_log_of_transactions_takes_no_marker(txn: TransactionWire, producer: Producer) -> None:
     assert txn.write_marker(producer, "__transaction_state", 0) == [
         ErrorCode.invalid_topic_exception

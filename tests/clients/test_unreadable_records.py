@@ -1,4 +1,4 @@
-"""Batches with a right checksum whose records cannot be read, where records are validated."""
+"""Batches with a valid checksum but unreadable records, with record validation on."""
 
 import gzip
 import struct
@@ -63,7 +63,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
     "a key too long": changed(4, 0x7E),
     "too many headers": changed(8, 0x7E),
 }
-# Kafka takes these, or fails over them.
+# Kafka accepts these, or fails.
 REFUSED_ONLY_HERE = [
     ("a record too long", GZIP),
     ("an offset of its own", 0),
@@ -86,7 +86,7 @@ def test_records_that_cannot_be_read_are_refused(
 
 
 def test_a_damaged_compressed_body_is_refused(wire: Wire, topic: str, is_own: bool) -> None:
-    """Over which Kafka fails."""
+    """Kafka fails on these."""
     body = bytearray(gzip.compress(WHOLE[HEADER_SIZE:]))
     body[12] ^= 0xFF
     answer = produced(wire.call(produce(topic, with_body(bytes(body), GZIP))))

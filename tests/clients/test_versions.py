@@ -1,4 +1,4 @@
-"""Every version of the APIs that move data, from the oldest that Kafka 4 serves to the newest."""
+"""Every version of the data APIs, from the oldest that Kafka 4 serves to the newest."""
 
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ def topic_id(wire: Wire, topic: str) -> UUID:
 
 
 def skip_if_not_served(wire: Wire, api_key: int, version: int) -> None:
-    """Which versions are served is the broker's word; it has to keep it."""
+    """The broker must serve the versions that it lists."""
     served = {key.api_key: key for key in wire.call(ApiVersionsRequest()).api_keys}
     if not served[api_key].min_version <= version <= served[api_key].max_version:
         pytest.skip(f"the broker does not claim version {version}")
@@ -103,7 +103,7 @@ def test_fetch(wire: Wire, topic: str, topic_id: UUID, version: int) -> None:
     response = wire.call(build_request(FETCH, version, values))
     [answer] = response.responses[0].partitions
     assert (answer.error_code, answer.high_watermark) == (ErrorCode.none, 1)
-    assert answer.records[21:] == batch(b"value")[21:]  # All that the checksum covers.
+    assert answer.records[21:] == batch(b"value")[21:]  # Everything that the checksum covers.
 
 
 def _produce_values(topic: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Corners of the protocol that clients reach seldom, and that other brokers got wrong."""
+"""Corners of the protocol that clients rarely reach and that other brokers got wrong."""
 
 import struct
 import time
@@ -179,7 +179,7 @@ class TestFetch:
     def test_a_waiting_fetch_is_answered_when_records_come(
         self, wire: Wire, bootstrap: str, topic: str
     ) -> None:
-        """It would wait longer than the socket's timeout."""
+        """The wait would exceed the socket's timeout."""
         request = fetch(topic, 0, max_wait_ms=10 * LONG_WAIT_MS)
         wire.send(request)
         with Wire(bootstrap) as other:
@@ -272,7 +272,7 @@ class TestCreatedTopic:
     def test_it_can_be_used_at_once(
         self, own_broker: BrokerProcess, wire: Wire, confluent: ConfluentClient, new_name: NewName
     ) -> None:
-        """Kafka may say NOT_LEADER_OR_FOLLOWER for some milliseconds."""
+        """Kafka may return NOT_LEADER_OR_FOLLOWER for some milliseconds."""
         for _ in range(5):
             topic = new_name()
             confluent.create_topic(topic)
@@ -304,7 +304,7 @@ class TestDeletedTopic:
 
 class TestConnection:
     def test_answers_come_in_the_order_of_the_requests(self, wire: Wire, topic: str) -> None:
-        """Also when the first of them waits."""
+        """Even when the first of them waits."""
         requests = [fetch(topic, 0, max_wait_ms=100), metadata(topic), list_offsets(topic, -1)]
         for request in requests:
             wire.send(request)
@@ -347,7 +347,7 @@ class TestConnection:
     def test_a_length_that_the_frame_does_not_hold(
         self, wire: Wire, bootstrap: str, frame: bytes
     ) -> None:
-        """A request that announces two billion topics must not be believed."""
+        """A request that announces two billion topics must not be trusted."""
         wire.send_frame(frame)
         assert wire.is_closed_by_peer()
         with Wire(bootstrap) as other:

@@ -1,6 +1,6 @@
-"""What a producer of the second version of transactions (KIP-890) sends, request by request.
+"""The requests of a producer with transactions v2 (KIP-890), one by one.
 
-None of the clients at hand speaks it. Every call says which version of its API it uses.
+No client used here supports it. Every call states its API version.
 """
 
 from typing import Any
@@ -81,7 +81,7 @@ class TransactionWire:
         partition: int = 0,
         version: int = 12,
     ) -> Any:
-        """Again while the transaction before is being completed, as clients do."""
+        """Retries while the previous transaction is being completed, as clients do."""
         while True:
             self.send_produce(producer, topic, value, sequence, partition, version)
             produced = self.receive_produced(version)
@@ -226,7 +226,7 @@ class TransactionWire:
         while (
             response := self.end(producer, commit=commit)
         ).error_code is ErrorCode.concurrent_transactions:
-            pass  # The one before is being completed.
+            pass  # The previous one is being completed.
         assert response.error_code is ErrorCode.none
         return Producer(response.producer_id, response.producer_epoch)
 
@@ -241,7 +241,7 @@ class TransactionWire:
         return code
 
     def write_marker(self, producer: Producer, topic: str, *partitions: int) -> list[ErrorCode]:
-        """As an administrator does who ends a transaction that hangs."""
+        """Ends a hanging transaction, as an administrator would."""
         marker = WritableTxnMarker(
             producer_id=ProducerId(producer.id),
             producer_epoch=i16(producer.epoch),

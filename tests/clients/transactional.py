@@ -15,7 +15,7 @@ class TransactionalProducer(Protocol):
     def begin(self) -> None: ...
 
     def send(self, topic: str, partition: int, value: bytes) -> None:
-        """Returns when the broker has it."""
+        """Returns once the broker has it."""
 
     def commit(self) -> None: ...
 
@@ -119,7 +119,7 @@ PRODUCERS: dict[str, type[Any]] = {
 def values(
     bootstrap: str, topic: str, partition: int = 0, *, isolation: str = "read_committed"
 ) -> list[bytes]:
-    """Everything that is readable now."""
+    """Everything readable now."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -23,7 +23,7 @@ def build_request(api_key: int, version: int, values: Mapping[str, Any]) -> Any:
 
 
 def build(entity_type: Any, values: Mapping[str, Any]) -> Any:
-    """Mappings become entities; fields without a value keep their default."""
+    """Mappings become entities; missing fields keep their default."""
     hints = typing.get_type_hints(entity_type)
     fields = {
         field.name: _convert(hints[field.name], values[field.name])

@@ -1,4 +1,4 @@
-"""Requests that no client sends, written and read by kio alone, independent of Ottla's codec."""
+"""Requests that no client sends, using only kio, independent of Ottla's codec."""
 
 import socket
 import struct
@@ -29,12 +29,12 @@ class Wire:
         self._socket.close()
 
     def call(self, request: Any) -> Any:
-        """Send an entity of kio and read the response of the same version."""
+        """Send a kio entity and read the response of the same version."""
         self.send(request)
         return self.receive(request)
 
     def send(self, *requests: Any) -> None:
-        """All of them in one write."""
+        """Sends all of them in one write."""
         self.send_bytes(b"".join(self._frame(request) for request in requests))
 
     def _frame(self, request: Any) -> bytes:
@@ -55,11 +55,11 @@ class Wire:
         return self._receive(size)
 
     def close_half(self) -> None:
-        """Send nothing more, as one that is gone."""
+        """Close the sending side, like a client that is gone."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def is_closed_by_peer(self) -> bool:
-        """Wait until the broker closes the connection, or for bytes that it sends instead."""
+        """Wait until the broker closes the connection; returns bytes that it sent instead."""
         try:
             return self._socket.recv(1) == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""What real clients see of a cluster: who leads and coordinates, and what can be read."""
+"""What real clients see of a cluster: leaders, coordinators and records."""
 
 import itertools
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from tests.clients.wire import Wire
 from tests.cluster.processes import ClusterProcesses, wait_until
 
 TIMEOUT_S = 120
-# librdkafka asks a broker that died, and does not look for another leader.
+# librdkafka keeps asking a broker that died, and does not look for another leader.
 LOOK_TIMEOUTS_S = (3, 6, 12, 24)
 GROUP, TRANSACTION = i8(0), i8(1)
 
@@ -33,7 +33,7 @@ def create_topic(
 
 
 def create_on(cluster: ClusterProcesses, name: str, node_id: int) -> None:
-    """One partition, whose only replica is on this node."""
+    """A topic with one partition, whose only replica is on this node."""
     _create(cluster, NewTopic(name, num_partitions=1, replica_assignment=[[node_id]]))
 
 
@@ -51,7 +51,7 @@ def delete_topic(cluster: ClusterProcesses, name: str) -> None:
 
 
 def changed(outcome: "Future[None]", already: int) -> None:
-    """A change that the next controller is asked for may have been made by the last one."""
+    """Retries; the previous controller may already have made the change."""
     try:
         outcome.result(TIMEOUT_S)
     except KafkaException as error:
@@ -74,7 +74,7 @@ def replicas(cluster: ClusterProcesses, topic: str) -> list[tuple[list[int], lis
 def coordinator(
     cluster: ClusterProcesses, key: str, kind: i8 = GROUP, node_id: int | None = None
 ) -> int:
-    """As a node names it, any one that is awake if none is given."""
+    """The coordinator according to a node, or to any awake node."""
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
     found: list[Any] = []
 
@@ -93,7 +93,7 @@ def end_offsets(
     isolation: IsolationLevel,
     timeout_s: float = LOOK_TIMEOUTS_S[0],
 ) -> dict[tuple[str, int], int]:
-    """Where consumers of this isolation level find the end; KafkaException when a leader moves."""
+    """The end for consumers of this isolation level; KafkaException while a leader moves."""
     asked: dict[TopicPartition, Any] = {
         TopicPartition(*topic_partition): OffsetSpec.latest()
         for topic_partition in topic_partitions
@@ -134,7 +134,7 @@ def stable_ends(
 def read_committed(
     cluster: ClusterProcesses, topic_partitions: Iterable[tuple[str, int]]
 ) -> dict[tuple[str, int], list[bytes]]:
-    """All that is committed, in order; waits until no transaction is open."""
+    """All committed records, in order; waits until no transaction is open."""
     topic_partitions = list(topic_partitions)
     ends = stable_ends(cluster, topic_partitions)
     consumer = Consumer(

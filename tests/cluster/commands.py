@@ -1,4 +1,4 @@
-"""What an operator does to a cluster of processes: the `ottla` command, and what it tells."""
+"""The operator of a cluster of processes: the `ottla` command and its output."""
 
 import json
 import subprocess

@@ -9,7 +9,7 @@ StartCluster = Callable[..., ClusterProcesses]
 
 @pytest.fixture
 def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
-    """Starts clusters that end with the test; when it fails, their logs are shown."""
+    """Starts clusters that stop with the test; if it fails, their logs are shown."""
     clusters: list[ClusterProcesses] = []
 
     def start(count: int = 3, *arguments: str) -> ClusterProcesses:

@@ -1,4 +1,4 @@
-"""Nodes of a cluster that `ottla secure init` has locked, as processes."""
+"""A cluster secured by `ottla secure init`, as processes."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from tests.broker_process import START_TIMEOUT_S
 from tests.fork_server import REPOSITORY, ForkedProcess, run_forked
 from tests.ports import ReservedPort, reserve_row
 
-HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All of this machine, and names of their own.
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")  # All are this machine, under different names.
 
 
 class LockedCluster:
@@ -49,7 +49,7 @@ class LockedCluster:
         done = self.ottla("secure", "init", "--hosts", hosts, "--port", str(self.port))
         assert done.returncode == 0, done.stderr
         properties = Path(self.command_config)
-        servers = ",".join(f"{host}:{self.port}" for host in HOSTS)  # Whichever of them is down.
+        servers = ",".join(f"{host}:{self.port}" for host in HOSTS)  # One of them may be down.
         text = properties.read_text()
         first, rest = text.split("\n", 1)
         assert first == f"bootstrap.servers={HOSTS[0]}:{self.port}"
@@ -64,7 +64,7 @@ class LockedCluster:
             self.wait_for(host)
 
     def wait_for(self, host: str) -> None:
-        """Until it is an active broker, as the others see it."""
+        """Waits until the others see it as an active broker."""
         number = str(1 + HOSTS.index(host))
         wait = ("node", "wait", number, "--timeout", str(START_TIMEOUT_S))
         done = self.ottla(*wait, "--command-config", self.command_config)
@@ -83,7 +83,7 @@ class LockedCluster:
         return self.directory / f"{name}.log"
 
     def wait(self, name: str) -> int:
-        """Until it ends by itself."""
+        """Waits until it exits by itself."""
         return self._nodes.pop(name).wait(START_TIMEOUT_S)
 
     def kill(self, name: str) -> None:

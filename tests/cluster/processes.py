@@ -19,24 +19,24 @@ from tests.cluster.faults.locks import Locks
 from tests.cluster.faults.synced_copy import empty, lose_unsynced
 from tests.ports import ReservedPort
 
-WAIT_S = 300  # A machine may have other work to do.
+WAIT_S = 300  # The machine may be busy.
 
-# For a cluster that nobody disturbs: who is only slow is not taken for dead, and nothing moves.
+# For an undisturbed cluster: slow nodes are not declared dead, and nothing moves.
 PATIENT = (
     *("--set", "broker.session.timeout.ms=60000"),
     *("--set", "controller.quorum.fetch.timeout.ms=60000"),
 )
 METADATA_TOPIC = TopicName("__cluster_metadata")
 _KEEPS_SYNCED = "tests.cluster.faults.synced_copy"
-_LOAD_OF_A_CORE = 5.0  # From here on a process may not run for a second.
-_DEFAULTS_FACTOR = 6.0  # Of Ottla's own timeouts to the shortest of `hasty`.
+_LOAD_OF_A_CORE = 5.0  # Above this, a process may not get to run for a second.
+_DEFAULTS_FACTOR = 6.0  # Ratio of Ottla's defaults to the shortest timeouts of `hasty`.
 
 
 def hasty() -> tuple[str, ...]:
-    """For a cluster whose nodes hang or are cut off, where a test waits until silence is noticed.
+    """Short timeouts, for tests that wait until a hanging or isolated node is noticed.
 
-    As soon as this machine allows: on a busy one, who is only slow would be taken for dead again
-    and again. At most it takes as long as with the defaults.
+    They are as short as this machine allows: on a busy one, slow nodes would be declared dead
+    repeatedly. At most they are the defaults.
     """
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     factor = min(max(1.0, load / _LOAD_OF_A_CORE), _DEFAULTS_FACTOR)
@@ -50,11 +50,10 @@ def hasty() -> tuple[str, ...]:
 class ClusterProcesses:
     """Nodes 1 to `count`; the first three are voters once `wait_for_voters` has returned.
 
-    `arguments` are for every `ottla serve`. Nodes are stopped, whatever state they are in, at the
-    end of the `with` block. With `links` they reach each other, and clients them, by proxies; with
-    `locks`, which need links, they have certificates, and clients log in. With `keeps_synced` each
-    has a copy of what it has synced, and `lose_power` leaves it that. `program` is what runs
-    `serve`, as in `BrokerProcess`.
+    `arguments` are for every `ottla serve`. Nodes are stopped, in whatever state, at the end of the
+    `with` block. With `links`, everyone reaches them through proxies; with `locks`, which need
+    links, they have certificates, and clients log in. With `keeps_synced`, each has a copy of what
+    it has synced, and `lose_power` leaves only that. `program` runs `serve`, as in `BrokerProcess`.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class ClusterProcesses:
 
     @property
     def bootstrap(self) -> str:
-        """Of all nodes, for clients."""
+        """All nodes' addresses, for clients."""
         if self._locks:
             return self._locks.bootstrap
         return ",".join(node.bootstrap for node in self._nodes.values())
@@ -101,7 +100,7 @@ class ClusterProcesses:
 
     @property
     def data(self) -> dict[int, Path]:
-        """By node, where its logs are."""
+        """Each node's log directory."""
         return {node_id: self._nodes[node_id].data for node_id in self.ids}
 
     @property
@@ -119,7 +118,7 @@ class ClusterProcesses:
         return self._nodes[node_id].bootstrap
 
     def start_all(self) -> None:
-        """The first one begins the cluster; the others join it, at the same time."""
+        """The first one starts the cluster; the others join it, at the same time."""
         for node_id in range(1, self._count + 1):
             self._add(node_id)
         for node_id in range(1, self._count + 1):
@@ -128,28 +127,28 @@ class ClusterProcesses:
             node.wait_until_ready()
 
     def add(self, node_id: int, *arguments: str) -> BrokerProcess:
-        """One more node, which joins."""
+        """Adds a node, which joins."""
         node = self._add(node_id, *arguments)
         node.start()
         return node
 
     def kill(self, node_id: int) -> None:
-        """End it as a crash of the process does."""
+        """Kill it, like a crash of the process."""
         self._paused.discard(node_id)
         self._nodes[node_id].kill()
 
     def terminate(self, node_id: int) -> int:
-        """Stop it as an operator does; returns its exit code."""
+        """Stop it as an operator would; returns its exit code."""
         return self._nodes[node_id].stop()
 
     def restart(self, node_id: int, *, wait: bool = True) -> None:
-        """After it was killed or stopped, on the same port and directory."""
+        """Starts it again after a kill or stop, on the same port and directory."""
         self._launch(node_id)
         if wait:
             self._nodes[node_id].wait_until_ready()
 
     def pause(self, node_id: int) -> None:
-        """It stays, and does nothing, as in a long pause of a virtual machine."""
+        """Freezes it, like a long pause of a virtual machine."""
         self._nodes[node_id].send(signal.SIGSTOP)
         self._paused.add(node_id)
 
@@ -166,7 +165,7 @@ class ClusterProcesses:
             self.resume(node_id)
 
     def lose_directory(self, node_id: int) -> None:
-        """Of a node that was killed; it joins the others when it is started again."""
+        """Empties a killed node's disk; it rejoins when it is started again."""
         node = self._nodes[node_id]
         empty(node.data)
         shutil.rmtree(_copy_of(node.data.parent), ignore_errors=True)
@@ -175,7 +174,7 @@ class ClusterProcesses:
             node.arguments += ("--join", ",".join(others))
 
     def lose_power(self) -> None:
-        """All nodes end at once, and what they have not synced is gone."""
+        """All nodes die at once, and unsynced data is lost."""
         assert self._keeps_synced
         for node_id in self.running:
             self.kill(node_id)
@@ -193,7 +192,7 @@ class ClusterProcesses:
             self.links.close()
 
     def describe(self, node_id: int | None = None, *, check: bool = True) -> Any:
-        """What DescribeQuorum says, by a node that runs; `check` that it is no error."""
+        """DescribeQuorum's response from a running node; `check` that it has no error."""
         partition = describe_quorum.PartitionData(partition_index=i32(0))
         topic = describe_quorum.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
         node = self._nodes[node_id or self.awake[0]]
@@ -203,14 +202,14 @@ class ClusterProcesses:
         return response
 
     def quorum(self, node_id: int | None = None) -> Any:
-        """The part of it that is about the metadata partition, which is nearly all."""
+        """The part of the response about the metadata partition."""
         return self.describe(node_id).topics[0].partitions[0]
 
     def voters(self) -> list[int]:
         return [voter.replica_id for voter in self.quorum().current_voters]
 
     def leader(self) -> int:
-        """Of the metadata quorum."""
+        """The voters of the metadata quorum."""
         return int(self.quorum().leader_id)
 
     def wait_for_voters(self, *ids: int) -> None:

@@ -1,4 +1,4 @@
-"""Changes of the metadata that were acknowledged stay, whatever happens to the nodes meanwhile."""
+"""Acknowledged metadata changes stay, whatever happens to the nodes meanwhile."""
 
 import random
 import threading
@@ -17,7 +17,7 @@ ROUNDS = 4
 
 
 class TopicCreator(threading.Thread):
-    """Creates one topic after the other until it is told to stop."""
+    """Creates one topic after another until stopped."""
 
     def __init__(self, cluster: ClusterProcesses) -> None:
         super().__init__(daemon=True)
@@ -34,7 +34,7 @@ class TopicCreator(threading.Thread):
             try:
                 admin.create_topics([NewTopic(name, 1, 1)])[name].result(TIMEOUT_S)
             except KafkaException as error:
-                # The first attempt may have been answered by a node that did not live to say so.
+                # The node that handled the first attempt may have died before it could answer.
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     continue
             self.acknowledged.add(name)

@@ -1,4 +1,4 @@
-"""On a new cluster the first to ask for a coordinator is sent to one that serves."""
+"""In a new cluster, the first FindCoordinator returns a coordinator that serves."""
 
 from typing import Any
 

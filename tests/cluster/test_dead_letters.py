@@ -1,4 +1,4 @@
-"""Dead letters of share groups reach their topic wherever it is led, and do not hold groups up."""
+"""Dead letters of share groups reach their topic whoever leads it, and do not block groups."""
 
 import json
 
@@ -26,7 +26,7 @@ FEW_COORDINATORS = (
 )
 PARTITIONS = 3
 FEW = 60
-FIRST, MORE = 6_000, 3_000  # As many as three partitions can have in flight, and some more.
+FIRST, MORE = 6_000, 3_000  # Slightly more than three partitions can have in flight.
 DEAD_LETTERS = "dlq.orders"
 
 
@@ -45,7 +45,7 @@ def produce(cluster: ClusterProcesses, numbers: range) -> None:
 
 
 def reject(consumer: ShareConsumer, count: int) -> None:
-    """Until the brokers have it of so many different records; what they refuse comes again."""
+    """Until that many different records are rejected; refused ones are delivered again."""
     rejected: set[bytes] = set()
 
     def progress() -> bool:
@@ -66,7 +66,7 @@ def reject(consumer: ShareConsumer, count: int) -> None:
 
 
 class Letters:
-    """What has come to the dead-letter topic."""
+    """The contents of the dead-letter topic."""
 
     def __init__(self, cluster: ClusterProcesses) -> None:
         self.sources: set[tuple[int, int]] = set()
@@ -150,7 +150,7 @@ def test_a_dead_letter_topic_is_made_like_its_source(start_cluster: StartCluster
 
 
 def test_letters_are_sent_though_no_consumer_returns(start_cluster: StartCluster) -> None:
-    """After their consumer has gone, and their leaders were killed, which had them in memory."""
+    """Even after their consumer left and the leaders, which had them in memory, were killed."""
     cluster = start_cluster(3, *FEW_COORDINATORS, *PATIENT)
     cluster.wait_for_voters(1, 2, 3)
     create(cluster, "orders", assignment=[[1, 2, 3], [2, 1, 3], [1, 2, 3]])

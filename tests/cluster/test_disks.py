@@ -1,7 +1,7 @@
 """Nodes with several log directories lose one of them; the others go on, and a new one is filled.
 
-The directory of a disk that fails is taken away under the running process: what is open can still
-be written, and the next file that is made there fails.
+The directory of a failing disk is removed under the running process: open files can still be
+written, but creating a file there fails.
 """
 
 import shutil
@@ -61,7 +61,7 @@ def in_sync_on(cluster: ClusterProcesses, node_id: int) -> set[int]:
 
 
 def led(indexed: tuple[int, PartitionState], on_disk: set[int]) -> bool:
-    """By the other node if it was on the disk, else as before."""
+    """Led by the other node if it was on the disk, else as before."""
     index, partition = indexed
     return partition.leader == (3 if index in on_disk else partition.replicas[0])
 

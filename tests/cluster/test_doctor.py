@@ -1,4 +1,4 @@
-"""`ottla doctor` at a real cluster, before and after a node is killed."""
+"""`ottla doctor` on a real cluster, before and after a node is killed."""
 
 import json
 from typing import Any

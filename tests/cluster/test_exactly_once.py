@@ -1,4 +1,4 @@
-"""Consume, process, produce over brokers that are killed one after the other: each record once."""
+"""Consume, process, produce while brokers are killed one after another: each record once."""
 
 import itertools
 import time
@@ -25,9 +25,9 @@ from tests.cluster.processes import ClusterProcesses
 pytestmark = pytest.mark.process
 
 COUNT = 50
-STALLED_S = 30  # Longer than librdkafka needs to find those that took over.
+STALLED_S = 30  # Longer than librdkafka takes to find the new leaders and coordinators.
 LOOK_INTERVAL_S = 0.2
-COPIER = f"{SOURCE}-copier"  # Group and transactional id of the worker.
+COPIER = f"{SOURCE}-copier"  # The worker's group and transactional id.
 PLACES = [(SINK, index) for index in range(PARTITIONS)]
 
 VICTIMS: dict[str, Callable[[ClusterProcesses], int]] = {
@@ -56,7 +56,7 @@ def worker(cluster: ClusterProcesses, tmp_path: Path) -> Iterator[Worker]:
 
 
 class Copying:
-    """How far the worker has got; markers count like records."""
+    """The worker's progress; markers count like records."""
 
     def __init__(self, cluster: ClusterProcesses, worker: Worker) -> None:
         self._cluster = cluster

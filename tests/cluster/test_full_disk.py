@@ -1,4 +1,4 @@
-"""A node whose disk is full leaves its partitions to nodes that have room, until it has some."""
+"""A node with a full disk leaves its partitions to nodes with room, until it has room again."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.cluster.topics import (
 pytestmark = pytest.mark.process
 
 DISK_BYTES = 64 << 20
-# Followers that only fall behind would stay in sync for longer than the test lasts.
+# Followers that merely fall behind would stay in sync longer than the test lasts.
 SETTINGS = (
     *("--set", "quorum.size=1"),
     *("--set", "replica.lag.time.max.ms=600000"),
@@ -62,7 +62,7 @@ def test_a_full_disk_costs_leadership_and_in_sync_sets_until_there_is_room(
     with Traffic(cluster.bootstrap, "shared") as traffic, disk.full():
         wait_until(lambda: all(map(without_2, states(cluster, "shared").values())), "leaving")
         traffic.wait_for_more(100)
-        # What nobody else has can still be read.
+        # Records without another replica can still be read.
         assert consume(cluster.bootstrap, "alone", 1) == ["before"]
         assert states(cluster, "alone")[0].leader == 2
     wait_until(lambda: is_whole(cluster, "shared"), "catching up")
@@ -88,7 +88,7 @@ def test_a_topic_is_deleted_on_a_full_disk_to_make_room(tmp_path: Path, disk: Di
 
 
 def fill(bootstrap: str, topic: str) -> None:
-    """Write until the disk is full: the first record that is refused ends it."""
+    """Writes until the disk is full, which is when a record is refused."""
     errors: list[object] = []
     settings = {"bootstrap.servers": bootstrap, "retries": 0, "log_level": 0}
     producer = Producer(settings | {"linger.ms": 0, "message.max.bytes": 2 << 20})

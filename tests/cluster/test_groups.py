@@ -1,4 +1,4 @@
-"""Groups go on when the broker that coordinates them dies, and keep what was committed."""
+"""Groups continue when their coordinator dies, and keep committed offsets."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def consumers(cluster: ClusterProcesses, protocol: str, count: int) -> Iterator[
 
 
 def read(members: list[Consumer], found: Counter[int], count: int) -> None:
-    """Until so many different records were read."""
+    """Polls until that many different records were read."""
 
     def is_read() -> bool:
         for member in members:
@@ -86,7 +86,7 @@ def read(members: list[Consumer], found: Counter[int], count: int) -> None:
 
 
 def commit(cluster: ClusterProcesses, members: list[Consumer], count: int) -> None:
-    """As applications do that try again, until all of these records are committed.
+    """Retries like an application, until all of these records are committed.
 
     A partition that changes hands in between is read again by its next owner.
     """
@@ -110,7 +110,7 @@ def commit(cluster: ClusterProcesses, members: list[Consumer], count: int) -> No
 
 
 def committed(cluster: ClusterProcesses) -> list[int] | None:
-    """By partition, as any client sees it; None while there is no coordinator."""
+    """Committed offsets by partition; None while there is no coordinator."""
     consumer = Consumer(
         {"bootstrap.servers": awake(cluster), "group.id": "readers", "log_level": 0}
     )

@@ -1,4 +1,4 @@
-"""Joining a cluster: what an operator sees when it goes right and when it does not."""
+"""Joining a cluster: what an operator sees if it works and if it does not."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def process(directory: Path, *arguments: str) -> BrokerProcess:
 
 
 def exit_of(node: BrokerProcess) -> int:
-    """Of a process that ends by itself."""
+    """The exit code of a process that ends by itself."""
     node.launch()
     wait_until(lambda: not node.is_running, "the end of the process")
     return node.stop()
@@ -76,7 +76,10 @@ def test_a_directory_of_another_cluster_is_refused(
 
 def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(1)
-    forever = ("--set", "broker.session.timeout.ms=3600000")  # No session is waited for.
+    forever = (
+        "--set",
+        "broker.session.timeout.ms=3600000",
+    )  # So no session expires.
     node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *forever)
     assert exit_of(node) == 1
     port = cluster.node(1).port
@@ -86,7 +89,7 @@ def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: P
 def test_a_join_that_was_cut_short_does_not_begin_a_cluster(
     start_cluster: StartCluster, tmp_path: Path
 ) -> None:
-    """It had marked its directory, and nothing more."""
+    """It had only marked its directory."""
     cluster = start_cluster(2)
     cluster.wait_for_voters(1, 2)
     node = process(tmp_path / "a", "--id", "3")

@@ -1,4 +1,4 @@
-"""A cluster that `ottla secure init` has locked: nodes show certificates, clients log in."""
+"""A cluster secured by `ottla secure init`: nodes use certificates, clients log in."""
 
 import ssl
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Short forms of the trials of lost disks and flipped bits; `make faults` runs the long ones."""
+"""Short trials of lost disks and flipped bits; `make faults` runs the long ones."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the commands say when two of three nodes are dead: the cause, and no traceback."""
+"""Commands report the cause, without a traceback, when two of three nodes are dead."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ from ottla.cli.examples import EXAMPLES
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("lost majority")]
 
-# Of files, of Spark, or of nodes that they start themselves.
+# They work on files, Spark, or nodes that they start themselves.
 OTHERS = (
     "serve",
     "gateway",
@@ -34,7 +34,7 @@ OTHERS = (
     "service",
 )
 COMMANDS = sorted(name for name in EXAMPLES if not name.startswith(OTHERS))
-# The node that is left knows the answer.
+# The remaining node knows the answer.
 ANSWERED = {
     "features list",
     "features upgrade",
@@ -69,7 +69,7 @@ NO_MAJORITY = "2 of 3 nodes are down or unreachable"
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the node that is left. Of the others one was fenced before, one cannot be."""
+    """The remaining node's address. One of the others was fenced before, the other cannot be."""
     with ClusterProcesses(tmp_path_factory.mktemp("majority")) as cluster:
         cluster.wait_for_voters(1, 2, 3)
         create_topic(cluster, "orders", 3)
@@ -84,7 +84,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def words_of(name: str, directory: Path) -> list[str]:
-    """Of the example in the help, up to what the shell does with it; backups in a directory."""
+    """The example from the help, without shell operators, and with backups in a directory."""
     words = shlex.split(EXAMPLES[name].replace("/var/backups", str(directory)))[1:]
     end = next((index for index, word in enumerate(words) if word in ("||", ">")), len(words))
     return ["1" if word == "60" else word for word in words[:end] if word != "--watch"]

@@ -1,4 +1,4 @@
-"""Nodes that log in at each other with a password (SCRAM) instead of a certificate."""
+"""Nodes that log in to each other with a password (SCRAM) instead of a certificate."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ SHA_512 = SCRAM_MECHANISMS["SCRAM-SHA-512"]
 
 
 def use_passwords(node: Path, password: str) -> None:
-    """Instead of certificates, in the configuration that `secure init` has made."""
+    """Replaces certificates by logins in the configuration from `secure init`."""
     config = node / "broker.yaml"
     text = config.read_text().replace("NODES:SSL", "NODES:SASL_SSL")
     text = text.replace("listener.name.nodes.ssl.client.auth: required\n", "")
@@ -50,7 +50,7 @@ def test_nodes_join_replicate_and_come_back_with_passwords(cluster: LockedCluste
     cluster.admin("topics", "create", "orders", "--replication-factor", "2")
     cluster.admin("produce", "orders", "first")
 
-    # Nobody knows the users of the metadata when all nodes start at once.
+    # When all nodes start at once, none knows the users in the metadata yet.
     for host in NODES:
         cluster.kill(host)
     for host in NODES:

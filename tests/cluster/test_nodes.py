@@ -1,4 +1,4 @@
-"""Nodes of a real cluster fail, come back, are drained, removed and added; records stay."""
+"""Nodes of a real cluster fail, return, are drained, removed and added; records stay."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ PARTITIONS = 6
 
 
 def partitions(cluster: ClusterProcesses) -> list[dict[str, Any]]:
-    """Of the topic; asked again while a leader moves, for then its offsets are not told."""
+    """The topic's partitions; retried while a leader moves, because then offsets are missing."""
     described: list[Any] = []
 
     def describe() -> bool:
@@ -69,7 +69,7 @@ def produce(cluster: ClusterProcesses) -> None:
 
 
 def has_records(cluster: ClusterProcesses, count: int) -> bool:
-    """Whether consumers can read so many; not while a partition has no leader."""
+    """Whether consumers can read that many; false while a partition has no leader."""
     found = partitions(cluster)
     return all(partition["end_offset"] is not None for partition in found) and count == sum(
         partition["end_offset"] - partition["start_offset"] for partition in found
@@ -111,7 +111,7 @@ def test_a_node_that_stops_in_order_hands_its_partitions_over(
     cluster = start_cluster(3)
     cluster.wait_for_voters(1, 2, 3)
     create_and_fill(cluster, 2)
-    for node_id in (1, 2):  # The first one is the controller too.
+    for node_id in (1, 2):  # The first one is also the controller.
         assert cluster.terminate(node_id) == 0
         assert nodes(cluster)[node_id]["state"] == "fenced"
         wait_until(lambda node_id=node_id: node_id not in leaders(cluster), "other leaders")

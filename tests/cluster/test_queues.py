@@ -1,4 +1,4 @@
-"""Records of share groups that are held or wait, when their leader dies, and when all nodes do."""
+"""Held and delayed records of share groups when their leader dies, and when all nodes die."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 def at_leader(cluster: ClusterProcesses, call: Callable[[Gateway], R]) -> R:
-    """As another gateway, again and again until the partition's leader answers."""
+    """Like another gateway, retrying until the partition's leader answers."""
     results: list[R] = []
 
     def attempt() -> bool:
@@ -125,7 +125,7 @@ def test_lag_is_told_of_partitions_that_other_nodes_lead(start_cluster: StartClu
 
 
 def set_offsets(wire: Wire) -> list[ErrorCode]:
-    """Of a new group, to 1 in each partition."""
+    """Sets a new group's offset to 1 in each partition."""
     partitions = tuple(
         alter.AlterShareGroupOffsetsRequestPartition(
             partition_index=i32(partition), start_offset=i64(1)

@@ -1,4 +1,4 @@
-"""Real processes form a quorum, lose its leader, come back and catch up."""
+"""Real processes form a quorum, lose its leader, return and catch up."""
 
 import pytest
 from confluent_kafka import KafkaError
@@ -23,13 +23,13 @@ def create_topic(cluster: ClusterProcesses, name: str, node_id: int | None = Non
 
 
 def topics(cluster: ClusterProcesses, node_id: int) -> set[str]:
-    """As that node knows them."""
+    """According to that node."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id)})
     return set(admin.list_topics(timeout=TIMEOUT_S).topics)
 
 
 def tells_its_versions(bootstrap: str) -> bool:
-    """Whether a node that serves no clients yet lets them find out what it speaks."""
+    """Whether a node that does not serve clients yet answers ApiVersions."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     try:
         with Wire(bootstrap) as wire:
@@ -131,7 +131,7 @@ def test_all_nodes_come_back_after_all_were_killed(start_cluster: StartCluster) 
 
 
 def test_voters_spread_over_the_racks_that_come(start_cluster: StartCluster) -> None:
-    """As with shards: the first machine has all the voters until there are others."""
+    """As with shards: the first machine has all voters until others join."""
     cluster = start_cluster(3, "--set", "broker.rack=a")
     cluster.wait_for_voters(1, 2, 3)
     for node_id, rack in ((4, "b"), (5, "b"), (6, "c")):

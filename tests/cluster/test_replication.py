@@ -30,7 +30,7 @@ from tests.cluster.topics import (
 
 from ottla.records.batch import iterate_headers
 
-# One worker, for the cluster of the module takes seconds to start.
+# One worker: the module's cluster takes seconds to start.
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("replication")]
 
 RACKS = {1: "a", 2: "b", 3: "c"}
@@ -51,7 +51,7 @@ def all_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProce
             cluster.add(node_id, *rack(node_id))
         yield cluster
         for node_id in reversed(cluster.running):
-            cluster.terminate(node_id)  # While there is a controller to leave in order.
+            cluster.terminate(node_id)  # While there is still a controller for a clean stop.
     print(cluster.log_text())
 
 
@@ -121,7 +121,7 @@ def test_too_few_in_sync_replicas_are_refused_and_said_so(cluster: ClusterProces
 
 
 def is_refused(cluster: ClusterProcesses, name: str) -> bool:
-    """Whether the leader says so; asked when it knows that there are too few."""
+    """Whether the leader refuses; called once it knows that there are too few."""
     leader = state(cluster, name).leader
     if leader not in cluster.awake or 3 in state(cluster, name, leader).isr:
         return False
@@ -159,7 +159,7 @@ def leads(cluster: ClusterProcesses, name: str, node_id: int) -> bool:
 def test_only_an_unclean_election_makes_a_leader_of_who_lacks_records(
     cluster: ClusterProcesses,
 ) -> None:
-    """And it loses what was acknowledged, so it is for those who ask for it."""
+    """It loses acknowledged records, so it must be requested explicitly."""
     create(cluster, "unclean", assignment=[[2, 3]])
     assert produce(cluster, "unclean", "both have it") == [None]
     cluster.kill(3)
@@ -229,7 +229,7 @@ def test_a_replica_that_was_damaged_is_copied_anew(cluster: ClusterProcesses) ->
 
 
 def flip_a_record(directory: Path) -> None:
-    """In a closed segment, whose indexes go as well so that it is read at the start."""
+    """In a closed segment; its indexes are removed too, so that it is read at startup."""
     segment = sorted(directory.glob("*.log"))[2]
     content = bytearray(segment.read_bytes())
     positions = [position for position, _ in iterate_headers(content)]
@@ -267,7 +267,9 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
         "leader.replication.throttled.replicas": "0:1",
         "follower.replication.throttled.replicas": "0:2,0:3",
     }
-    assert produce(cluster, "throttled", "meanwhile") == [None]  # Who is in sync is not held up.
+    assert produce(cluster, "throttled", "meanwhile") == [
+        None
+    ]  # In-sync replicas are not throttled.
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=TIMEOUT_S)
     assert command.returncode == 130
@@ -287,7 +289,7 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
 def test_a_reassignment_is_cancelled_with_its_throttle(
     cluster: ClusterProcesses, words: tuple[str, ...]
 ) -> None:
-    """The replicas are those of before in their order: the first is to lead."""
+    """The replicas are the previous ones, in order: the first should lead."""
     topic = f"cancelled-by-{words[0]}"
     create(cluster, topic, assignment=[[2, 1]])
     produce(cluster, topic, *[CHUNK] * 30)

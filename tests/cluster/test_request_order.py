@@ -1,4 +1,4 @@
-"""Requests of one connection take effect in their order also on a node that asks the controller."""
+"""Requests of one connection take effect in order even on a node that asks the controller."""
 
 import itertools
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ CREATE_TOPICS, ELECT_LEADERS = 19, 43
 ALTER_REASSIGNMENTS, LIST_REASSIGNMENTS = 45, 46
 ROUNDS = 3
 
-# Of those that any node answers, whoever leads the partitions.
+# Pairs that any node can answer, whoever leads the partitions.
 OF_METADATA = (
     "create_topics_and_metadata",
     "create_topics_and_describe_topic_partitions",
@@ -47,7 +47,7 @@ def create(topic: str, *replicas: int) -> Any:
 
 
 def reassign(topic: str, *replicas: int) -> Any:
-    """Without replicas: cancel."""
+    """No replicas means cancel."""
     partition = {"partition_index": 0, "replicas": replicas or None}
     topics = ({"name": topic, "partitions": (partition,)},)
     return build_request(ALTER_REASSIGNMENTS, 0, {"timeout": TIMEOUT, "topics": topics})

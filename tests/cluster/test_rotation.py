@@ -1,7 +1,7 @@
-"""What nodes show each other is renewed node by node, and at no time does one refuse another.
+"""Credentials between nodes are renewed node by node, and no node ever refuses another.
 
-The steps are those of docs/OPERATIONS.md. After each on each node, that node is killed and started,
-so that all its connections are made anew, and a record has to reach all replicas.
+The steps are those of docs/OPERATIONS.md. After each step on each node, that node is killed and
+restarted, so that all its connections are new, and a record must reach all replicas.
 """
 
 import json
@@ -37,13 +37,13 @@ def cluster(tmp_path: Path) -> Iterator[LockedCluster]:
 
 
 def create_topic(cluster: LockedCluster) -> None:
-    """Whose records are acknowledged when all three nodes have them."""
+    """A topic whose records are acknowledged once all three nodes have them."""
     replicas = ("--replication-factor", "3", "--config", "min.insync.replicas=3")
     cluster.admin("topics", "create", TOPIC, "--partitions", str(PARTITIONS), *replicas)
 
 
 def check(cluster: LockedCluster, host: str) -> None:
-    """The node's connections, to it and from it, can be made, and records reach every replica."""
+    """Connections to and from the node work, and records reach every replica."""
     cluster.restart(host)
     password = (cluster.secure / "clients" / "admin.password").read_text().strip()
     errors: list[object] = []
@@ -108,7 +108,7 @@ def test_a_new_authority_is_taken_up_node_by_node(cluster: LockedCluster, tmp_pa
 
 
 def log_in_as(node: Path, user: tuple[str, str], *super_users: str) -> None:
-    """Nodes log in with a password instead of a certificate, in what `secure init` has made."""
+    """Nodes log in with a password instead of a certificate, in the files of `secure init`."""
     name, password = user
     config = node / "broker.yaml"
     text = config.read_text().replace("NODES:SSL", "NODES:SASL_SSL")
@@ -121,7 +121,7 @@ def log_in_as(node: Path, user: tuple[str, str], *super_users: str) -> None:
 
 
 def know(node: Path, *users: tuple[str, str]) -> None:
-    """Beside the administrator, in the file that counts while the cluster starts."""
+    """Adds users next to the administrator, in the file used while the cluster starts."""
     path = node / "users.json"
     known = {user: kept for user, kept in read_users(str(path)).items() if user[0] == "admin"}
     for name, password in users:

@@ -1,4 +1,4 @@
-"""A short trial of connections that stall; `make faults` runs long ones."""
+"""A short trial of stalled connections; `make faults` runs long ones."""
 
 from pathlib import Path
 

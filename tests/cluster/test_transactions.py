@@ -1,4 +1,4 @@
-"""Transactions over partitions of several brokers: all or nothing, once, whoever dies."""
+"""Transactions over partitions of several brokers: atomic, exactly once, whichever broker dies."""
 
 from collections.abc import Callable, Iterator
 
@@ -24,7 +24,7 @@ from tests.cluster.processes import PATIENT, ClusterProcesses, wait_until
 
 from ottla.protocol.errors import ErrorCode
 
-# One worker, for the cluster of the module takes seconds to start.
+# One worker: the module's cluster takes seconds to start.
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("transactions of a cluster")]
 
 FEW_COORDINATORS = (
@@ -37,7 +37,7 @@ ORDERS = [("orders", index) for index in range(PARTITIONS)]
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
-    """A cluster that no test disturbs; each has a topic of its own."""
+    """An undisturbed cluster; each test has its own topic."""
     directory = tmp_path_factory.mktemp("calm")
     with ClusterProcesses(directory, 3, *FEW_COORDINATORS, *PATIENT) as cluster:
         cluster.wait_for_voters(1, 2, 3)
@@ -48,11 +48,11 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]
 def topic_partitions(
     calm: ClusterProcesses, request: pytest.FixtureRequest
 ) -> list[tuple[str, int]]:
-    """The partitions of a new topic there."""
+    """The partitions of a new topic in it."""
     topic = request.node.name
     create_topic(calm, topic, PARTITIONS)
     topic_partitions = [(topic, index) for index in range(PARTITIONS)]
-    stable_ends(calm, topic_partitions)  # Each leader knows that it is one.
+    stable_ends(calm, topic_partitions)  # Each leader knows that it leads.
     return topic_partitions
 
 
@@ -91,7 +91,7 @@ def commit(producer: Producer, value: bytes, *topic_partitions: tuple[str, int])
 
 
 def state(cluster: ClusterProcesses, transactional_id: str = "payments") -> str:
-    """As its coordinator lists it; nothing while that is being loaded."""
+    """The transaction according to its coordinator; None while that is loading."""
     for node_id in cluster.awake:
         with Wire(cluster.bootstrap_of(node_id)) as wire:
             for listed in TransactionWire(wire, transactional_id).list().transaction_states:
@@ -112,7 +112,7 @@ def other_than(*ids: int) -> int:
 
 @pytest.mark.parametrize("kind", [GROUP, TRANSACTION])
 def test_every_node_names_the_same_coordinator(calm: ClusterProcesses, kind: i8) -> None:
-    """All of them are needed; on a busy machine one may be taken for dead for a while."""
+    """All of them are needed; on a busy machine one may be declared dead for a while."""
 
     def is_agreed() -> bool:
         named = [
@@ -147,7 +147,7 @@ def test_partitions_and_coordinators_may_be_on_any_broker(
 def test_a_newer_producer_has_its_partitions_added_by_their_leaders(
     calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
-    """No client at hand does without AddPartitionsToTxn (KIP-890)."""
+    """No client used here can do without AddPartitionsToTxn (KIP-890)."""
     led_by = leaders(calm, topic_partitions[0][0])
     with Wire(calm.bootstrap_of(coordinator(calm, "newer", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "newer")
@@ -166,7 +166,7 @@ def test_a_newer_producer_has_its_partitions_added_by_their_leaders(
 def test_a_write_that_comes_late_is_refused_by_every_broker(
     calm: ClusterProcesses, topic_partitions: list[tuple[str, int]]
 ) -> None:
-    """By an older client's rules: nothing is in the transaction that it did not put there."""
+    """By an older client's rules: the transaction has only what the client added."""
     led_by = leaders(calm, topic_partitions[0][0])
     with Wire(calm.bootstrap_of(coordinator(calm, "late", TRANSACTION))) as wire:
         asked = TransactionWire(wire, "late")
@@ -190,7 +190,7 @@ def test_a_write_that_comes_late_is_refused_by_every_broker(
 def test_the_next_coordinator_ends_what_the_last_one_has_decided(
     cluster: ClusterProcesses,
 ) -> None:
-    """The decision is written down, one of the markers is not, when the coordinator dies."""
+    """The coordinator dies after the decision is stored, before one of the markers is written."""
     first = coordinator(cluster, "payments", TRANSACTION)
     away = other_than(first)
     create_on(cluster, "lonely", away)

@@ -1,4 +1,4 @@
-"""A replica that lacks a batch is found, by its files and over the wire, and copied again."""
+"""A replica that lacks a batch is found, in its files and over the wire, and copied again."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def cluster(tmp_path: Path) -> Iterator[ClusterProcesses]:
 
 
 def cut_out_batch(log: Path, offset: int) -> None:
-    """As an old fault did, and no checksum tells; indexes are made anew."""
+    """Like an old bug that no checksum reveals; indexes are rebuilt."""
     content = log.read_bytes()
     (removed,) = [
         (position, header.size)

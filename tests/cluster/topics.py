@@ -1,4 +1,4 @@
-"""Topics of a cluster of processes as a client sees them: who leads, who is in sync, what is in."""
+"""Topics of a cluster of processes as clients see them: leaders, in-sync replicas, records."""
 
 import threading
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ def create(
 def states(
     cluster: ClusterProcesses, name: str, node_id: int | None = None
 ) -> dict[int, PartitionState]:
-    """As one node sees them, or any."""
+    """As one node sees them, or any node."""
     client = admin(cluster)
     if node_id is not None:
         client = AdminClient({"bootstrap.servers": cluster.bootstrap_of(node_id), "log_level": 0})
@@ -53,7 +53,7 @@ def states(
 
 
 def state(cluster: ClusterProcesses, name: str, node_id: int | None = None) -> PartitionState:
-    """Of a topic with one partition."""
+    """The state of a topic's only partition."""
     return states(cluster, name, node_id)[0]
 
 
@@ -66,7 +66,7 @@ def produce(
 ) -> list[KafkaError | None]:
     """Returns the error of each record, in order, once all are answered.
 
-    Idempotent: a leader that moves makes a producer write again.
+    Idempotent, because the producer writes again when a leader moves.
     """
     outcomes: list[KafkaError | None] = []
     settings = {"bootstrap.servers": awake(cluster), "enable.idempotence": True, "log_level": 0}
@@ -103,7 +103,7 @@ def consume(bootstrap: str, name: str, count: int, partition: int = 0, **config:
 
 
 class Traffic(threading.Thread):
-    """One record after the other to a topic until it is stopped, each to any partition."""
+    """Writes one record after another to any partition of a topic until stopped."""
 
     def __init__(self, bootstrap: str, name: str, **config: Any) -> None:
         super().__init__(daemon=True)

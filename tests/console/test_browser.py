@@ -1,4 +1,4 @@
-"""The console in a real browser, before a real gateway and broker."""
+"""The console in a real browser, with a real gateway and broker."""
 
 from collections.abc import Iterator
 from pathlib import Path

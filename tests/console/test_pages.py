@@ -1,4 +1,4 @@
-"""What the gateway serves of the console, before any browser looks."""
+"""The console's files as the gateway serves them, without a browser."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Answers are matched in order, and a peer that breaks the protocol is Unreachable."""
+"""Responses are matched in order; a peer that breaks the protocol is Unreachable."""
 
 import asyncio
 import struct
@@ -37,13 +37,13 @@ def with_peer(
     timeout_s: float = 120,
     stays: bool = False,
 ) -> None:
-    """Run the test with a connection to a peer that answers with these bytes, one by request."""
+    """Run the test with a connection to a peer that sends these bytes, one item per request."""
 
     answered = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for data in (versions(), *answers):
-            with suppress(EOFError):  # It was not asked so often.
+            with suppress(EOFError):  # More answers than requests.
                 (size,) = struct.unpack(">i", await reader.readexactly(4))
                 await reader.readexactly(size)
                 writer.write(data)

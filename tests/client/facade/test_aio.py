@@ -15,7 +15,7 @@ from ottla.client.messages import Message
 from ottla.testing import EmbeddedBroker
 
 Program = Callable[..., Coroutine[Any, Any, None]]
-# Between the two forms of a client, or of confluent-kafka.
+# Between the two forms of a client, and from confluent-kafka.
 INTERNAL = {
     *("fill", "forget_handed_out", "group_metadata", "positions_to_commit", "take"),
     *("on_handled", "settle", "raw", "send_now"),
@@ -183,7 +183,7 @@ def test_tasks_run_at_once_and_finish_after_a_signal(broker: EmbeddedBroker, ser
         together = asyncio.Barrier(3)
 
         async def handle(message: Message) -> None:
-            await together.wait()  # Three are at work at once, or nobody gets on.
+            await together.wait()  # Blocks unless three run at once.
             if message.value == b"0":
                 os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.sleep(0.1)

@@ -128,7 +128,7 @@ def test_a_blocked_sender_goes_on_when_there_is_room(broker: EmbeddedBroker, ser
     assert len(broker.records(topic)) == 500
 
 
-# Of the Java client: Utils.toPositive(Utils.murmur2(key)) % 7.
+# As in the Java client: Utils.toPositive(Utils.murmur2(key)) % 7.
 JAVA_PARTITIONS = {b"21": 5, b"foobar": 6, b"a-little-bit-long-string": 6, b"abc": 5}
 
 
@@ -142,7 +142,7 @@ def test_keys_are_where_the_java_client_has_them(broker: EmbeddedBroker, servers
 
 
 def _murmur2(key: bytes) -> int:
-    """As the Java client computes it, without its sign."""
+    """The Java client's hash, as an unsigned number."""
     mask, factor = 0xFFFFFFFF, 0x5BD1E995
     value = 0x9747B28C ^ len(key)
     whole = len(key) // 4 * 4

@@ -13,7 +13,7 @@ from ottla.testing import EmbeddedBroker
 
 @pytest.fixture
 def queue(broker: EmbeddedBroker, servers: str) -> str:
-    """A topic, which its share group of the same name reads from the beginning."""
+    """A topic whose share group, of the same name, reads from the beginning."""
     topic = broker.topic("tasks")
     Admin(bootstrap_servers=servers).set_configs(
         {"share.auto.offset.reset": "earliest"}, group=topic
@@ -70,7 +70,7 @@ def test_more_workers_than_partitions(servers: str, queue: str) -> None:
 
     def handle(message: Any) -> None:
         if message.value < 3 and message.delivery_count == 1:
-            together.wait(300)  # Three are at work at once, or nobody gets on.
+            together.wait(300)  # Blocks unless three run at once.
         if message.value % 10 == 0 and message.value not in failed:
             failed.add(message.value)
             raise ValueError("try again")
@@ -115,7 +115,7 @@ def test_a_message_comes_again_after_a_delay(servers: str, queue: str) -> None:
 
 
 def test_locks_are_renewed_while_a_handler_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while other handlers, which are quick, keep the consumer busy."""
+    """Even while other, quick handlers keep the consumer busy."""
     monkeypatch.setattr(share_consumer, "RENEW_INTERVAL_S", 0.3)
     limits = {
         "group.share.record.lock.duration.ms": 4000,  # A busy machine may be late for seconds.
@@ -127,10 +127,10 @@ def test_locks_are_renewed_while_a_handler_runs(monkeypatch: pytest.MonkeyPatch)
     def handle(message: Any) -> None:
         seen.append((message.value, message.delivery_count))
         if message.value == 0:
-            time.sleep(9.0)  # More than two locks.
+            time.sleep(9.0)  # Longer than two locks.
             stop.set()
         else:
-            time.sleep(0.1)  # Less than the interval between renewals.
+            time.sleep(0.1)  # Shorter than the interval between renewals.
 
     with EmbeddedBroker(config=limits) as broker:
         topic, servers = broker.topic("tasks"), broker.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Which records of the batches are the member's, and where there are none."""
+"""Which records of a batch the member has acquired, and where the gaps are."""
 
 from typing import NamedTuple
 

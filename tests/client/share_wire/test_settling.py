@@ -1,4 +1,4 @@
-"""What is said of deliveries, to leaders that answer as the tests tell them."""
+"""Acknowledging deliveries, with leaders that answer as a test says."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Answer = Callable[[Range], ErrorCode]
 
 
 class FakeCluster:
-    """Nodes 1 and 2; `leaders` is what metadata says."""
+    """Nodes 1 and 2; `leaders` is what the metadata says."""
 
     def __init__(self, answer: Answer) -> None:
         self.leaders = {0: 1, 1: 2}
@@ -151,7 +151,7 @@ def test_what_nobody_confirms_in_time_may_be_repeated() -> None:
 
 
 def test_what_may_have_been_put_back_is_not_put_back_again() -> None:
-    """The record may be with another consumer by then, with the same holder and count."""
+    """By then another consumer may have the record, with the same holder and count."""
     cluster = FakeCluster(accept)
     cluster.leaves_out = True
     put_back = claim(0, 1)._replace(verdict=Verdict(DeliveryAcknowledgeType.PUT_BACK))

@@ -1,4 +1,4 @@
-"""Who of those who wait gets how many."""
+"""How records are shared among waiting receivers."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from ottla.client.share_wire.waiting import Waiter, WaitingLine
 def served(
     wants: list[int], available: int, *, more_follows: bool = False
 ) -> tuple[list[int], int, int]:
-    """What each gets, how many are left, and what is still wanted."""
+    """What each receiver gets, what is left over, and what is still wanted."""
 
     async def run() -> tuple[list[int], int, int]:
         line: WaitingLine[int] = WaitingLine()
@@ -56,7 +56,7 @@ def test_one_that_gave_up_gets_nothing() -> None:
         gone, here = (Waiter(1, 1_000, 0.0, 0.0, loop.create_future()) for _ in range(2))
         line.join(gone)
         line.join(here)
-        gone.future.cancel()  # Its task has not run since.
+        gone.future.cancel()  # Its task has not run since then.
         assert not line.deal([7])
         assert here.future.result() == [7]
         assert line.leave(gone)

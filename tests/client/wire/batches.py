@@ -1,4 +1,4 @@
-"""Batches to write, and what is in those that were read."""
+"""Batches to write, and the contents of batches that were read."""
 
 from ottla.client.wire.producing import Producer
 from ottla.records.batch import Buffer

@@ -1,4 +1,4 @@
-"""Logs as they lie on brokers, batch by batch."""
+"""Logs as brokers store them, batch by batch."""
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.fetching import Fetcher

@@ -1,4 +1,4 @@
-"""A peer that does not keep to the protocol is Unreachable, whatever it sends."""
+"""A peer that breaks the protocol is Unreachable, whatever it sends."""
 
 import socket
 import struct
@@ -33,7 +33,7 @@ def versions(correlation_id: int = 1, error: ErrorCode = ErrorCode.none) -> byte
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """A connection to a peer that answers with these bytes, one for each request."""
+    """A connection to a peer that sends these bytes, one item per request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer(answers: tuple[bytes, ...]) -> None:

@@ -45,7 +45,7 @@ def cluster(broker: EmbeddedBroker) -> Iterator[Cluster]:
 
 
 def imported(offset: int, count: int = 1, **options: object) -> bytes:
-    """A batch as a cluster has it in its eighth epoch."""
+    """A batch from leader epoch 8 of another cluster."""
     records = [Record(timestamp=OLD_MS, value=b"v%d" % (offset + index)) for index in range(count)]
     options = {"leader_epoch": 7, "last_offset_delta": count - 1, **options}
     return bytes(build_batch(records, base_offset=offset, **options))  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ def test_transactions_are_known_as_they_ended(cluster: Cluster) -> None:
 
 
 def test_a_new_producer_is_not_taken_for_one_of_the_imported(cluster: Cluster) -> None:
-    """Other clusters count their producers from 0 or from a number of their own."""
+    """Other clusters count producer ids from 0 or from any other number."""
     topic = create_topic(cluster, **OPEN)
     topic_partition = TopicPartition(topic, 0)
     first = init_producer(cluster)
@@ -189,7 +189,7 @@ def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
         ensure_topic(cluster, "orders", partitions=1, config=OPEN, replication_factor=3)
         topic_partition = TopicPartition("orders", 0)
         batches = [imported(1000 + 3 * index, 2) for index in range(30)]
-        # Who leads the partition may hear of the topic after the controller has answered.
+        # The leader may hear of the topic after the controller has answered.
         cluster.retry(partial(import_missing, cluster, topic_partition, batches[:10], start=1000))
         for done, killed in ((10, True), (20, False)):
             leader = brokers.leader("orders")
@@ -217,7 +217,7 @@ def test_replicas_have_the_same_log_through_a_change_of_leaders() -> None:
 def import_missing(
     cluster: Cluster, topic_partition: TopicPartition, batches: list[bytes], start: int = 0
 ) -> None:
-    """What of the batches is missing, however the last try ended; its requests may come late."""
+    """The missing batches, however the last attempt ended; its requests may arrive late."""
     while True:
         try:
             with Importer(cluster, topic_partition) as importer:

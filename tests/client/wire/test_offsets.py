@@ -47,4 +47,4 @@ def test_for_a_reader_of_committed_records_an_open_transaction_is_the_end(
     assert list_offsets(cluster, latest, Isolation.READ_COMMITTED) == {topic_partition: 1}
     end_transaction(cluster, topic, producer, commit=False)
     while list_offsets(cluster, latest, Isolation.READ_COMMITTED) != {topic_partition: 3}:
-        pass  # The marker is written a moment after the answer.
+        pass  # The marker is written a moment after the response.

@@ -1,4 +1,4 @@
-"""What is tried again, and for how long."""
+"""What is retried, and for how long."""
 
 import pytest
 

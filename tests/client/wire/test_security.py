@@ -25,7 +25,7 @@ HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18
 
 
 def ask(port: int, security: Security) -> int:
-    """How many brokers a connection with this security is told of."""
+    """The number of brokers in the metadata of a connection with this security."""
     connection = Connection("127.0.0.1", port, client_id="c", timeout_s=60, security=security)
     try:
         return len(connection.call(METADATA).brokers)
@@ -47,7 +47,7 @@ def test_a_broker_with_another_certificate_is_not_trusted(
         with pytest.raises(NotAuthenticated, match="self-signed certificate"):
             ask(port, Security(Tls(authorities=other)))
         cluster = Cluster(f"127.0.0.1:{port}", security=Security(Tls(authorities=other)))
-        with cluster, pytest.raises(NotAuthenticated):  # At once, without trying again.
+        with cluster, pytest.raises(NotAuthenticated):  # At once, without a retry.
             cluster.topics()
 
 
@@ -85,7 +85,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 class SaslPeer:
-    """Takes PLAIN from anna, whose password is `lamp`."""
+    """Accepts PLAIN from anna with the password `lamp`."""
 
     def __init__(self) -> None:
         self._server = socket.create_server(("127.0.0.1", 0))

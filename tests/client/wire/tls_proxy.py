@@ -1,4 +1,4 @@
-"""TLS in front of a broker that has none, with certificates that openssl makes."""
+"""TLS in front of a plaintext broker, with certificates made by openssl."""
 
 import contextlib
 import shutil
@@ -13,7 +13,7 @@ import pytest
 
 
 def make_certificate(directory: Path, name: str, host: str = "127.0.0.1") -> Path:
-    """A file with a key and a certificate that is signed by itself."""
+    """A file with a key and a self-signed certificate."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("certificates for this test are made by openssl, which is not there")
@@ -39,7 +39,7 @@ def make_certificate(directory: Path, name: str, host: str = "127.0.0.1") -> Pat
 
 @contextlib.contextmanager
 def tls_proxy(target_port: int, certificate: Path, clients: Path | None = None) -> Iterator[int]:
-    """A port; with `clients` only those come through whose certificate is in that file."""
+    """Returns a port; with `clients`, only those with a certificate from that file get through."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     if clients is not None:
@@ -69,7 +69,7 @@ def _serve(server: socket.socket, context: ssl.SSLContext, target_port: int) -> 
 
 
 def _exchange(client: ssl.SSLSocket, broker: socket.socket) -> None:
-    """One request and its answer after the other."""
+    """Handles one request at a time."""
     while True:
         for source, target in ((client, broker), (broker, client)):
             size = _read(source, 4)

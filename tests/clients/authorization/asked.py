@@ -1,4 +1,4 @@
-"""What the cases ask for."""
+"""The requests of the cases."""
 
 from typing import Any
 from uuid import UUID
@@ -7,7 +7,7 @@ from tests.clients.authorization.case import ANY, GROUP, LITERAL, TOPIC, TRANSAC
 from tests.clients.authorization.entities import request
 from tests.clients.requests import TIMEOUT, batch, milliseconds
 
-PATIENCE = milliseconds(60_000)  # Of a produce on a busy disk.
+PATIENCE = milliseconds(60_000)  # For a produce on a busy disk.
 
 
 def produce(name: str, *, transactional: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""Brokers with an authorizer: a node of Ottla, and Apache Kafka where it can be had."""
+"""Brokers with an authorizer: an Ottla node, and Apache Kafka if available."""
 
 import subprocess
 import time
@@ -27,7 +27,7 @@ _, SHA_512 = ScramMechanism
 ADMIN, PASSWORD = "admin", "secret"
 ALL_CASES = (*CASES, *OWN_CASES)
 USERS = tuple(f"user-{number}" for number in range(len(ALL_CASES)))
-SPARE = "spare"  # Of no case; it has no access until a test grants it some.
+SPARE = "spare"  # Used by no case; it has no access until a test grants it some.
 TOPICS = (TOPIC, "doomed-1", "doomed-2")
 READY_S = 120
 LIBRARIES = REPOSITORY / "benchmarks" / ".cache" / f"kafka-{VERSION}"
@@ -127,7 +127,7 @@ class AuthorizingBroker:
 
 
 def grant(wire: Wire, user: str, operation: Operation) -> None:
-    """To the topic."""
+    """Write to the topic."""
     creation = {"resource_name": TOPIC, **_entry(user, operation)}
     answer = wire.call(request(30, 3, creations=[creation]))
     assert codes(answer) == {"none"}, answer
@@ -170,7 +170,7 @@ def add_users(wire: Wire, names: Sequence[str]) -> None:
 
 
 def call_until_denied(wire: Wire, asked: object, *, denied: bool = True) -> None:
-    """A broker hears of a change a moment after the controller has answered."""
+    """A broker learns of a change a moment after the controller has answered."""
     deadline = time.monotonic() + READY_S
     while (codes(wire.call(asked)) >= TOPIC_DENIED) is not denied:
         assert time.monotonic() < deadline, asked

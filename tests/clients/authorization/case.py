@@ -1,7 +1,6 @@
-"""A case of the table: a request by a user who has some access and nothing else.
+"""A case of the table: a request by a user with certain access and nothing else.
 
-What is expected are all error codes of the answer, and where the answer lists things, those that it
-shows.
+Expected are all error codes of the response and, where it lists things, the things it shows.
 """
 
 from collections.abc import Callable
@@ -23,11 +22,11 @@ TRANSACTION_DENIED = {"transactional_id_authorization_failed"}
 NONE = {"none"}
 UNKNOWN = {"unknown_topic_or_partition"}
 UNCHECKED = None
-CLUSTER_DENIED_OR_NOTHING: set[str] = set()  # Where the answer has no place for an error.
+CLUSTER_DENIED_OR_NOTHING: set[str] = set()  # If the response has no error field.
 
 
 class World(NamedTuple):
-    """What the requests speak of."""
+    """The things that requests refer to."""
 
     topic_id: UUID
     node_id: int
@@ -37,7 +36,7 @@ class Case(NamedTuple):
     api: str
     what: str
     has: tuple[Access, ...]
-    request: Any  # Or what makes it of the world.
+    request: Any  # Or a function that builds it from the world.
     codes: set[str] | None  # None: anything but a refusal.
     shows: Callable[[Any], object] | None = None
     shown: object = None

@@ -230,7 +230,7 @@ CASES: tuple[Case, ...] = (
     ),
 )
 
-# What only brokers send; Kafka does not take it on a listener of clients at all.
+# Sent only by brokers; Kafka does not accept these on a client listener at all.
 NODE_CASES: tuple[Case, ...] = (
     *(
         Case(api, "denied", (cluster("ALTER"), topic("ALL")), asked, CLUSTER_DENIED)
@@ -257,7 +257,7 @@ NODE_CASES: tuple[Case, ...] = (
             ),
         )
     ),
-    # For others only with their leave; without the secret of the cluster nobody gets one.
+    # For others only with their permission; without the cluster's secret nobody gets one.
     Case(
         "CreateDelegationToken",
         "for somebody else, denied",

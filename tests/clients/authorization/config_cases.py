@@ -18,7 +18,7 @@ from tests.clients.authorization.case import (
 from tests.clients.authorization.entities import request
 
 CASES: tuple[Case, ...] = (
-    # Configs: of topics and groups theirs, of brokers the cluster.
+    # Configs: topics and groups need access to themselves, brokers to the cluster.
     Case(
         "DescribeConfigs",
         "topic denied",

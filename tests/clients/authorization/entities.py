@@ -1,4 +1,4 @@
-"""Requests of kio from what matters in them; the rest is zero, empty or null."""
+"""Builds kio requests from the fields that matter; the rest is zero, empty or null."""
 
 import dataclasses
 import datetime as dt
@@ -48,7 +48,7 @@ def _value(hint: Any, value: Any) -> Any:
 
 
 def _item(hint: Any) -> Any:
-    """The entity that a field, or each item of it, is."""
+    """The entity type of a field, or of its items."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) in (tuple, typing.Union):
         (found,) = (
             argument for argument in typing.get_args(hint) if argument not in (type(None), Ellipsis)

@@ -353,7 +353,7 @@ CASES: tuple[Case, ...] = (
     ),
 )
 
-# In Kafka, what a member is assigned takes a while to be seen.
+# In Kafka, a member's assignment shows after a while.
 OWN_CASES: tuple[Case, ...] = (
     Case(
         "ShareGroupDescribe",

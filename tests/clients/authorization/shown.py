@@ -1,4 +1,4 @@
-"""What answers show of what may be seen."""
+"""The visible things in responses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What each API asks for, as in Kafka's protocol authorization table, and what it answers."""
+"""The access that each API needs, as in Kafka's protocol authorization table, and its response."""
 
 from tests.clients.authorization import (
     cluster_cases,
@@ -15,5 +15,5 @@ CASES = (
     *config_cases.CASES,
     *cluster_cases.CASES,
 )
-# Not for Apache Kafka.
+# Not run on Apache Kafka.
 OWN_CASES = (*group_cases.OWN_CASES, *cluster_cases.NODE_CASES)

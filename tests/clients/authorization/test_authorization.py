@@ -1,4 +1,4 @@
-"""Every API by users who have some access: what is refused, what is hidden, what is done."""
+"""Every API, called by users with some access: what is refused, hidden and done."""
 
 from collections.abc import Iterator
 from pathlib import Path

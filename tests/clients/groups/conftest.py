@@ -1,6 +1,6 @@
-"""A broker for groups, which are in a hurry.
+"""A broker with short group timeouts.
 
-With OTTLA_TEST_BOOTSTRAP it is somebody else's, and has to be started with the same settings.
+With OTTLA_TEST_BOOTSTRAP an external broker is used, which needs the same settings.
 """
 
 import uuid
@@ -15,7 +15,7 @@ from tests.clients.confluent_client import ConfluentClient
 from tests.clients.groups.members import POLLERS, Group, Poller
 from tests.conftest import EXTERNAL_BOOTSTRAP
 
-# Rebalances need not wait for more members, and a test may have dead members missed soon.
+# Rebalances need not wait for more members, and a test may want dead members noticed soon.
 FAST_GROUPS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1_000,
@@ -72,7 +72,7 @@ def produce(confluent: ConfluentClient, topic: str, count: int, partitions: int 
 
 
 def committed(confluent: ConfluentClient, group_id: str) -> dict[int, tuple[int, str | None]]:
-    """An admin client of librdkafka does not ask again while the coordinator is being loaded."""
+    """librdkafka's admin client does not retry while the coordinator is loading."""
     asked = ConsumerGroupTopicPartitions(group_id)
     while True:
         try:

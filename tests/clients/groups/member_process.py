@@ -1,8 +1,8 @@
-"""A member of a group in a process of its own, so that it can be killed: prints what it is given.
+"""A group member in its own process, so that it can be killed; prints what it is assigned.
 
 python -m tests.clients.groups.member_process <client> <bootstrap> <group> <topic>
 
-It is missed soon. With the protocol of KIP-848 that is not for the client to say.
+Its session timeout is short. With KIP-848 the client cannot choose it.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Members of a group: a real consumer that polls in a thread of its own, as an application does."""
+"""Group members: real consumers that poll in a thread of their own, as applications do."""
 
 import asyncio
 import threading
@@ -16,7 +16,8 @@ from tests.clients.client import TIMEOUT_S
 POLL_MS = 50
 # A poll that ends in the middle of a rebalance makes kafka-python 3.0 forget its assignment.
 KAFKA_PYTHON_POLL_MS = 2_000
-SESSION_TIMEOUT_MS = 45_000  # Who is only slow is not missed, or it would read again.
+# Slow members must not lose their session, or records would be read again.
+SESSION_TIMEOUT_MS = 45_000
 HEARTBEAT_INTERVAL_MS = 300
 
 
@@ -33,7 +34,7 @@ class Poller(Protocol):
     def assignment(self) -> set[int]: ...
 
     def commit(self) -> None:
-        """Commit all that was polled; returns when the broker has it."""
+        """Commit everything polled; returns once the broker has confirmed it."""
         ...
 
     def close(self) -> None: ...
@@ -101,7 +102,7 @@ class KafkaPythonPoller:
         try:
             polled = self._consumer.poll(KAFKA_PYTHON_POLL_MS)
         except KafkaConnectionError:
-            return []  # Where the other clients go on by themselves, it leaves that to its caller.
+            return []  # It leaves to its caller what other clients do by themselves.
         return [
             Received(record.partition, record.offset)
             for records in polled.values()
@@ -161,7 +162,7 @@ class AiokafkaPoller:
 
 
 class CommittingPoller:
-    """Commits what was polled last before it polls again."""
+    """Commits the last poll before polling again."""
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
@@ -170,7 +171,7 @@ class CommittingPoller:
         try:
             self._poller.commit()
         except KafkaException:
-            pass  # It has polled nothing yet, or the partitions go to others.
+            pass  # Nothing was polled yet, or the partitions move to others.
         return self._poller.poll()
 
     def assignment(self) -> set[int]:
@@ -192,7 +193,7 @@ POLLERS: dict[str, Callable[..., Poller]] = {
 
 
 class Group:
-    """Waits for what its members reach."""
+    """Waits for conditions on its members."""
 
     def __init__(self) -> None:
         self._progress = threading.Condition()
@@ -280,7 +281,7 @@ class Member(threading.Thread):
 
 
 def disjoint(members: Iterable[Member], partitions: int) -> bool:
-    """Every partition has one owner, and every member has some."""
+    """Every partition has one owner, and every member has partitions."""
     owned = [member.assigned for member in members]
     union = set().union(*owned)
     return all(owned) and len(union) == sum(map(len, owned)) == partitions

@@ -1,4 +1,4 @@
-"""What administrators see of groups and do to them, with every client that can."""
+"""Administration of groups, with every client that supports it."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ INVALID_TOPIC = 17
 
 
 def described(confluent: ConfluentClient, group_id: str, state: str) -> ConsumerGroupDescription:
-    """Once it is in that state: a member may have its partitions before the coordinator says so."""
+    """Waits for the state: a member may have its partitions before the coordinator reports it."""
     while True:
         asked = confluent.admin.describe_consumer_groups([group_id])[group_id]
         found: ConsumerGroupDescription = confluent.wait(asked)

@@ -1,6 +1,6 @@
-"""What a coordinator says to requests about groups that are wrong in one point.
+"""A coordinator's answers to group requests with a single error.
 
-The codes are those of Apache Kafka, which these tests describe as well.
+The error codes are Apache Kafka's; these tests run against it too.
 """
 
 import datetime as dt
@@ -94,7 +94,7 @@ SHARE_BEAT = ShareGroupHeartbeatRequest(
 
 
 class Caller:
-    """Asks on behalf of one group, unless another one is named."""
+    """Sends requests for one group, unless another one is named."""
 
     def __init__(self, wire: Wire, group_id: str, topic: str) -> None:
         self.wire = wire
@@ -283,7 +283,7 @@ def test_joining_a_share_group(caller: Caller, changes: Any, code: ErrorCode) ->
     ("changes", "code"),
     [
         ({}, NONE),
-        ({"group": ""}, NONE),  # As in the days before groups.
+        ({"group": ""}, NONE),  # As before there were group members.
         ({"member": "nobody"}, NONE),
         ({"member": "nobody", "generation": 3}, UNKNOWN_MEMBER),
         ({"generation": 3}, UNKNOWN_MEMBER),

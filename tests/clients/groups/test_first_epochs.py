@@ -1,4 +1,4 @@
-"""The epochs that groups of the new protocols begin with."""
+"""The first epochs of groups of the new protocols."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +52,7 @@ def share_joining(group_id: str, topic: str) -> ShareGroupHeartbeatRequest:
 
 
 def call(wire: Wire, request: Any) -> Any:
-    """A coordinator that is still loading is asked again."""
+    """Retries while the coordinator is loading."""
     while (response := wire.call(request)).error_code in LOADING:
         pass
     assert response.error_code is ErrorCode.none, response.error_message
@@ -69,7 +69,7 @@ def test_the_first_member_of_a_group_has_epoch_two(
 def test_the_first_member_of_a_share_group_has_epoch_two_before_its_partitions_have_state(
     wire: Wire, group_id: str, topic: str
 ) -> None:
-    """Kafka answers before they have it; Ottla with the assignment, which is one epoch later."""
+    """Kafka answers before the assignment; Ottla answers with it, which is one epoch later."""
     response = call(wire, share_joining(group_id, topic))
     has_partitions = bool(response.assignment and response.assignment.topic_partitions)
     assert response.member_epoch == (3 if has_partitions else 2)

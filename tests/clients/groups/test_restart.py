@@ -1,4 +1,4 @@
-"""What a group committed survives the broker's death, and the group goes on by itself."""
+"""A group's commits survive the broker's death, and the group continues by itself."""
 
 import gc
 import threading
@@ -15,7 +15,7 @@ from tests.clients.groups.members import POLLERS, Group
 
 pytestmark = [
     pytest.mark.process,
-    # Sockets that the clients forget when the broker is gone.
+    # Sockets that clients leak when the broker is gone.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -25,7 +25,7 @@ RECORDS = 3_000
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """What the clients forget is found here, and does not fail a later test."""
+    """Collects what the clients leak, so that it does not fail a later test."""
     yield
     gc.collect()
 

@@ -23,7 +23,7 @@ MISSING_INTERNAL_TOPICS = 3
 
 @pytest.fixture
 def wire(bootstrap: str, group_id: str) -> Iterator[Wire]:
-    """To the coordinator of the group, which serves it."""
+    """Sends to the group's coordinator, once it serves the group."""
     find = FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(group_id,))
     absent = replace(joining(group_id, "t"), member_epoch=i32(3), topology=None)
     with Wire(bootstrap) as wire:

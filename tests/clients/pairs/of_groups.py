@@ -25,7 +25,7 @@ NO_OFFSET = -1
 ACCEPT, RELEASE = 1, 2
 LONG_WAIT_MS = 60_000
 
-Heartbeat = Callable[[str, str, int], Any]  # Of a group, with a topic and a member epoch.
+Heartbeat = Callable[[str, str, int], Any]  # Takes group, topic and member epoch.
 
 
 def commit(group: str, topic: str, offset: int) -> Any:

@@ -52,7 +52,7 @@ def end_of_epoch(topic: str) -> Any:
 
 
 def records_count(response: Any) -> int | ErrorCode:
-    """Of the one batch that was fetched."""
+    """The base offset of the one fetched batch."""
     (partition,) = response.responses[0].partitions
     if partition.error_code is not ErrorCode.none:
         code: ErrorCode = partition.error_code
@@ -218,7 +218,7 @@ def fetch_that_waits_and_produce(world: World) -> Pair:
 
 @pair
 def fetch_that_waits_and_list_offsets(world: World) -> Pair:
-    """Another connection could write meanwhile; here nobody does."""
+    """Another connection could write in between; here none does."""
     topic = world.topic()
     return Pair(fetch(topic, wait_ms=WAIT_MS), list_offsets(topic), end_seen_by_second, 0)
 

@@ -1,4 +1,4 @@
-"""Pairs that change topics and configs, and those that can tell."""
+"""Pairs that change topics and configs, and that observe the change."""
 
 from functools import partial
 from typing import Any

@@ -120,7 +120,7 @@ def transaction_starts(response: Any) -> list[int]:
 
 
 def begun(world: World) -> tuple[Producer, str]:
-    """A producer whose transaction has a topic, in which nothing is written yet."""
+    """A producer whose transaction has a topic, to which nothing is written yet."""
     producer, topic = producer_of(world), world.topic()
     world.call(add(producer, topic))
     return producer, topic
@@ -152,7 +152,7 @@ def init_producer_id_and_list_transactions(world: World) -> Pair:
 
 @pair
 def init_producer_id_and_end_txn(world: World) -> Pair:
-    """The new one fences the one that had the id, and its transaction is aborted."""
+    """The new producer fences the previous one, and its transaction is aborted."""
     producer, _ = begun(world)
     second = end(producer)
     return Pair(init(producer.transactional_id), second, code_of_second, ErrorCode.producer_fenced)
@@ -215,7 +215,7 @@ def produce_that_adds_and_describe_transactions(world: World) -> Pair:
 
 @pair
 def produce_that_adds_and_produce(world: World) -> Pair:
-    """The first one asks the coordinator; the second, of nobody in particular, comes after it."""
+    """The first one asks the coordinator; the second, without a transaction, follows it."""
     producer, topic = producer_of(world), world.topic()
 
     def offsets(*responses: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Two requests that are sent at once, and what must be seen if they are handled in their order."""
+"""Two requests that are sent at once, and the result if they are handled in order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ottla.protocol.errors import ErrorCode
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 FIND_COORDINATOR, DESCRIBE_GROUPS, END_TXN = 10, 15, 26
 
-# While a coordinator is made.
+# While a coordinator is created.
 _PASSING = {
     ErrorCode.coordinator_not_available,
     ErrorCode.coordinator_load_in_progress,
@@ -25,26 +25,26 @@ _PASSING = {
 
 @dataclass(frozen=True)
 class Pair:
-    """`see` gets both responses; what it makes of them must be `expected`."""
+    """`see` gets both responses; its result must equal `expected`."""
 
     first: Any
     second: Any
     see: Callable[[Any, Any], object]
     expected: object
     first_is_answered: bool = True
-    after: Callable[[], object] = lambda: None  # Takes back what concerns other rounds.
+    after: Callable[[], object] = lambda: None  # Cleans up for other rounds.
 
 
 @dataclass
 class World:
-    """A connection to the broker, and topics and groups that no other round uses."""
+    """A connection to the broker, with topics and groups for this round only."""
 
     wire: Wire
     new_name: Callable[[], str]
     create_topic: Callable[..., str]
 
     def topic(self, *values: bytes, partitions: int = 1) -> str:
-        """A new one, that has these records in its first partition."""
+        """A new topic with these records in its first partition."""
         topic = self.create_topic(partitions)
         if values:
             self.call(produce(topic, *values))
@@ -63,7 +63,7 @@ class World:
         return group
 
     def transactional_id(self) -> str:
-        """A new one whose coordinator is ready."""
+        """A new transactional id whose coordinator is ready."""
         transactional_id = self._find_coordinator(1)
         values = {"producer_id": 0, "producer_epoch": 0, "committed": True}
         self._wait_for(build_request(END_TXN, 3, {"transactional_id": transactional_id, **values}))
@@ -80,23 +80,23 @@ class World:
             pass
 
     def call(self, request: Any) -> Any:
-        """Before the pair, without an error."""
+        """Sends a request before the pair; it must succeed."""
         response = self.wire.call(request)
         assert only_code(response) is ErrorCode.none, (request, response)
         return response
 
 
-PAIRS: dict[str, Callable[[World], Pair]] = {}  # By name, from all modules that have some.
+PAIRS: dict[str, Callable[[World], Pair]] = {}  # Keyed by name, from all modules with pairs.
 
 
 def pair(make: Callable[[World], Pair]) -> Callable[[World], Pair]:
-    """Add what makes a pair, for one round, to the table."""
+    """Adds a function that makes a pair for one round to the table."""
     PAIRS[make.__name__] = make
     return make
 
 
 class Row(NamedTuple):
-    """A pair about one thing, such as a topic, whose name both requests are made of."""
+    """A pair about one thing, such as a topic, whose name is in both requests."""
 
     first: Callable[[str], Any]
     second: Callable[[str], Any]
@@ -106,7 +106,7 @@ class Row(NamedTuple):
 
 
 def add_pairs(subject: Callable[[World], str], rows: dict[str, Row]) -> None:
-    """`subject` makes the thing, or only its name, for each round."""
+    """`subject` makes the thing, or just its name, for each round."""
 
     def make(world: World, row: Row) -> Pair:
         name = subject(world)
@@ -126,7 +126,7 @@ def new_topic(world: World) -> str:
 
 
 def error_codes(entity: Any) -> Iterator[ErrorCode]:
-    """All of a response, at whatever depth."""
+    """All error codes of a response, at any depth."""
     if isinstance(entity, tuple):
         for item in entity:
             yield from error_codes(item)
@@ -140,7 +140,7 @@ def error_codes(entity: Any) -> Iterator[ErrorCode]:
 
 
 def only_code(response: Any) -> ErrorCode:
-    """The one error code of a response that is not none, or none."""
+    """The only error code of a response other than none, or none."""
     codes = set(error_codes(response)) - {ErrorCode.none}
     assert len(codes) <= 1, response
     return codes.pop() if codes else ErrorCode.none
@@ -157,7 +157,7 @@ def code_of_second(_: Any, second: Any) -> ErrorCode:
 def produce(
     topic: str, *values: bytes, partition: int = 0, acks: int = -1, version: int = 9, **more: Any
 ) -> Any:
-    """`more` is of the batch: a producer id and so on; a transactional id stands for itself."""
+    """`more` are fields of the batch, such as the producer id, or a transactional id."""
     transactional_id = more.pop("transactional_id", None)
     if transactional_id is not None:
         more["transactional"] = True
@@ -210,7 +210,7 @@ def metadata(*topics: str) -> Any:
 
 
 def offset(response: Any) -> int:
-    """The one that ListOffsets found."""
+    """The offset that ListOffsets found."""
     found: int = response.topics[0].partitions[0].offset
     return found
 

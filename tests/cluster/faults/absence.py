@@ -1,11 +1,10 @@
-"""Nodes that stay away for long: what the others need must not grow with the time.
+"""Nodes that stay away for long: the others' memory must not grow with time.
 
     python -m tests.cluster.faults.absence --minutes 60 --gone 1
 
 starts three nodes, kills one or two of them for good and samples the memory of the others every few
-seconds, with a light client at work (with two gone it can only try). It fails if the memory of a
-survivor rises by more than 10 MB after the warm-up, or if its log gets more than a few lines a
-minute.
+seconds, with a light client at work (which cannot write if two are gone). It fails if a survivor's
+memory grows by more than 10 MB after the warm-up, or if it logs more than a few lines a minute.
 """
 
 import argparse
@@ -32,7 +31,7 @@ WARM_UP_SHARE: Final = 0.2
 WARM_UP_S_MAX: Final = 300.0
 GROWTH_BYTES_MAX: Final = 10 << 20
 LINES_PER_MINUTE_MAX: Final = 20.0
-LINES_FREE: Final = 20  # In a short trial, which a few lines would fill.
+LINES_FREE: Final = 20  # For short trials, where a few lines make a high rate.
 SAY_S: Final = 60.0
 RECORD_INTERVAL_S: Final = 0.1
 RECORD_BYTES: Final = 200
@@ -40,7 +39,7 @@ RECORD_BYTES: Final = 200
 
 @dataclass
 class Survivor:
-    """What a node that stayed needed, sample by sample after the warm-up."""
+    """The memory and log lines of a node that stayed, sampled after the warm-up."""
 
     node_id: int
     resident_bytes: list[int] = field(default_factory=list)
@@ -63,7 +62,7 @@ class Survivor:
 @dataclass
 class Outcome:
     gone: list[int]
-    minutes: float = 0.0  # After the warm-up.
+    minutes: float = 0.0  # Since the warm-up.
     survivors: list[Survivor] = field(default_factory=list)
     acked_count: int = 0
     read_count: int = 0
@@ -89,7 +88,7 @@ class Outcome:
 
 
 class _LightClient(threading.Thread):
-    """Writes ten small records a second and reads them, for as long as somebody lets it."""
+    """Writes ten small records a second and reads them, until stopped."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(name="light client")

@@ -1,11 +1,11 @@
-"""Compares a history with what is in the cluster at the end; each finding is one line of text.
+"""Compares a history with the cluster's contents at the end; each finding is one line of text.
 
-lost         acknowledged, and not there, or not where it was said to be
+lost         acknowledged, but missing, or not at the acknowledged offset
 duplicated   there twice, though its producer is idempotent
 out of order after a record that its producer, an idempotent one, wrote later
-changed      read by a consumer, and not there any more
-not read     there, and no consumer of the group has read it
-torn         a transaction that is there in part
+changed      read by a consumer, but no longer there
+not read     there, but no consumer of the group has read it
+torn         a transaction that is only partly there
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ Contents = Mapping[Partition, Sequence[tuple[int, bytes]]]
 
 
 def check(history: History, contents: Contents) -> list[str]:
-    """What clients of the topics of `contents` were promised and did not get."""
+    """Broken promises to clients of the topics in `contents`."""
     found = list(history.problems)
     for topic_partition, records in contents.items():
         found += _check_acked(history, topic_partition, records)
@@ -28,7 +28,7 @@ def check(history: History, contents: Contents) -> list[str]:
 
 
 def check_group(history: History, contents: Contents) -> list[str]:
-    """That a group has read everything, when it has had the time for it."""
+    """Checks that a group has read everything, once it had enough time."""
     return [
         f"not read: {topic_partition} offset {offset}"
         for topic_partition, records in contents.items()
@@ -55,8 +55,8 @@ def _check_order(
 ) -> Iterator[str]:
     """A writer that is not idempotent may repeat itself, and send a record after a later one.
 
-    librdkafka does so when a partition changes hands while a request is under way, even with one
-    request at a time: it is one for each broker.
+    librdkafka does so when a partition changes leaders during a request, even with one request at a
+    time, because that limit is per broker.
     """
     latest: dict[str, int] = {}
     seen: set[Written] = set()
@@ -84,7 +84,7 @@ def _check_consumed(
 
 
 def check_copies(history: History, sources: Contents, copies: Contents) -> list[str]:
-    """`copies` as a consumer sees them that reads what is committed."""
+    """`copies` as a read_committed consumer sees them."""
     there = [Copied.decode(value) for records in copies.values() for _, value in records]
     found = list(_check_transactions(history, there))
     counts = Counter((copy.source, copy.offset) for copy in there)

@@ -12,7 +12,7 @@ _BATCH = 5_000
 
 
 class Unreadable(Exception):
-    """Says what was not read to its end."""
+    """A partition could not be read to its end."""
 
 
 def read_topic(
@@ -23,9 +23,9 @@ def read_topic(
     committed_only: bool = False,
     login: Mapping[str, object] = NO_LOGIN,
 ) -> dict[Partition, list[tuple[int, bytes]]]:
-    """Offsets and values by partition, up to the end that it has now, or further.
+    """Offsets and values by partition, at least up to the current end.
 
-    Unreadable when nothing more comes.
+    Raises Unreadable if reading stalls.
     """
     isolation = "read_committed" if committed_only else "read_uncommitted"
     consumer = Consumer(
@@ -53,7 +53,7 @@ def read_topic(
 def _read(
     consumer: Consumer, ends: dict[Partition, int]
 ) -> dict[Partition, list[tuple[int, bytes]]]:
-    """While others write, the end moves on; the last record may be a marker, which is not seen."""
+    """While others write, the end moves; the last record may be a marker, which is not returned."""
     records: dict[Partition, list[tuple[int, bytes]]] = {
         topic_partition: [] for topic_partition in ends
     }
@@ -76,7 +76,7 @@ def _read(
 
 
 def _end_offset(consumer: Consumer, topic_partition: Partition) -> int:
-    """A leader that is new does not know it at once."""
+    """A new leader does not know its end offset at once."""
     deadline = time.monotonic() + SILENCE_S
     while True:
         try:

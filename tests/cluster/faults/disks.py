@@ -1,4 +1,4 @@
-"""Small disks of their own for nodes, which can be filled; they need the right to mount."""
+"""Small disks for nodes, which can be filled; they need permission to mount."""
 
 import shutil
 import subprocess
@@ -11,14 +11,14 @@ _FILLER = "filler"
 
 
 class Disk:
-    """A filesystem in memory at `path`, from `with` until its end."""
+    """A filesystem in memory at `path`, inside the `with` block."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         self._path = path
         self._size_bytes = size_bytes
 
     def __enter__(self) -> Self:
-        """OSError when this machine does not let it."""
+        """Raises OSError if mounting is not permitted."""
         self._path.mkdir(parents=True, exist_ok=True)
         command = ["mount", "-t", "tmpfs", "-o", f"size={self._size_bytes}", "tmpfs"]
         try:
@@ -32,14 +32,14 @@ class Disk:
 
     @contextmanager
     def full(self) -> Iterator[None]:
-        """No byte is left while it lasts."""
+        """No free byte is left inside the block."""
         filler = self._path / _FILLER
         try:
             with filler.open("wb", buffering=0) as file:
                 while file.write(bytes(max(1, min(1 << 20, shutil.disk_usage(self._path).free)))):
                     pass
         except OSError:
-            pass  # It is full.
+            pass  # The disk is full.
         try:
             yield
         finally:

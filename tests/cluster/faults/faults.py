@@ -1,7 +1,7 @@
-"""What can happen to a cluster, one fault at a time: each is done, lasts a while, and is over.
+"""Faults of a cluster, one at a time: each starts, lasts a while, and ends.
 
-A fault leaves the cluster as it found it: all nodes run, all links are open. What acknowledged
-records may not survive is never done: a disk is lost only while two others have all that is on it.
+A fault leaves the cluster as it found it: all nodes run, all links are open. Nothing is done that
+acknowledged records may not survive: a disk is lost only while two others have everything on it.
 """
 
 import random
@@ -58,7 +58,7 @@ class Faults:
             self.kinds["renewed certificate"] = partial(self.renew_certificate, renew)
 
     def bring_back(self) -> list[int]:
-        """Nodes that do not run, though a fault has left them running; they do now."""
+        """Restarts nodes that exited although no fault stopped them; returns their ids."""
         ended = [
             other_id for other_id in self._cluster.ids if other_id not in self._cluster.running
         ]
@@ -98,11 +98,11 @@ class Faults:
         self._cut((node_id, other), (other, node_id))
 
     def cut_off(self) -> None:
-        """From all other nodes; clients still reach it."""
+        """Cuts a node off from all others; clients still reach it."""
         self._cut(*self._all_of(self._any()))
 
     def kill_beside_cut_off(self) -> None:
-        """Nothing can be acknowledged until one of the two is back."""
+        """Nothing can be acknowledged until one of the two returns."""
         assert self._cluster.links is not None
         away, killed = self._chance.sample(self._cluster.ids, 2)
         with self._cluster.links.without(*self._all_of(away)):
@@ -121,7 +121,7 @@ class Faults:
         self._in_sync()
 
     def fill_disk(self) -> None:
-        """For a while no file grows; then there is room again. A node that gave up is restarted."""
+        """The disk is full, then has room again. A node that gave up is restarted."""
         node_id = self._chance.choice(list(self._disks))
         with self._disks[node_id].full():
             self._last(LONG_S)
@@ -135,7 +135,7 @@ class Faults:
         self._start_all()
 
     def renew_certificate(self, renew: Callable[[int], None]) -> None:
-        """As a rule it is taken up by the time that the next fault makes connections anew."""
+        """Usually it is in use by the time that the next fault causes new connections."""
         renew(self._any())
         self._last(LONG_S)
 

@@ -1,12 +1,12 @@
-"""One bit is flipped in every kind of file of a partition, while its node is down.
+"""Flips one bit in every kind of partition file while the node is down.
 
     python -m tests.cluster.faults.flipped_bits [--nodes 3] [--ending kill]
 
 Each kind of file, and each field of a batch, has a topic of its own, led by one node. That node is
 stopped or killed, one bit of each topic is flipped on its disk, and it starts again. Consumers read
-everything, from each offset, whoever leads. None of them may get a wrong byte or an offset that was
-not asked for; with replicas everything is there in the end and all are in sync again; without, what
-is damaged is refused and nothing else. The log of the node says what it found.
+everything, from each offset, whoever leads. None of them may get a wrong byte or an offset it did
+not request. With replicas everything is there in the end and all are in sync again; without, only
+damaged records are refused. The node's log says what it found.
 """
 
 import argparse
@@ -43,18 +43,18 @@ CHECKPOINTS: Final = (
     "log-start-offset-checkpoint",
 )
 
-# Topics whose records are read in transactions, and checked by what was committed.
+# Topics with transactional records, which are checked against the committed ones.
 TRANSACTIONAL: Final = "txnindex"
 
 
 class Flip(NamedTuple):
-    """A bit of a file, by its place in a batch or in the file."""
+    """A bit of a file, by its position in a batch or in the file."""
 
     pattern: str
     byte: int
     bit: int = 0
     in_batch: bool = False
-    is_damage: bool = False  # To records, so that without replicas some are refused.
+    is_damage: bool = False  # Damages records: without replicas some are refused.
 
 
 FLIPS: Final = {
@@ -145,7 +145,7 @@ class Trial:
             (producer.abort_transaction if number % 2 else producer.commit_transaction)()
 
     def _await_checkpoint(self) -> None:
-        """What was synced is known to have been."""
+        """Recovery knows what was synced."""
         file = self._data / RECOVERY_POINTS
         lines = {f"{topic} 0 {RECORDS}" for topic in self._topics if topic != TRANSACTIONAL}
 
@@ -191,7 +191,7 @@ class Trial:
             wait_until(lambda topic=topic: not self._missing(topic), f"{topic}: {missing}")
 
     def _lead(self, topic: str) -> None:
-        """The node with the damaged disk leads, so that it is read from there."""
+        """Makes the node with the damaged disk the leader, so that its files are read."""
 
         def leads() -> bool:
             if state(self._cluster, topic).leader == VICTIM:
@@ -218,7 +218,7 @@ class Trial:
             self.findings.append(f"committed transactions are {found}")
 
     def _read_each(self, topic: str, node_id: int) -> list[int]:
-        """From each offset, as a consumer asks that begins there; returns those without answer."""
+        """Fetches from each offset, as if starting there; returns those without an answer."""
         if topic == TRANSACTIONAL:
             return []
         unread, offset = [], 0
@@ -230,7 +230,7 @@ class Trial:
                             unread.append(offset)
                         offset += 1
                 except (EOFError, ConnectionError) as error:
-                    # A log that is truncated to be copied again takes back what it has promised.
+                    # A log truncated for a new copy loses bytes that it had announced.
                     self._say(f"{topic} on {node_id}: no answer for {offset}: {error}")
                     unread.append(offset)
                     offset += 1
@@ -238,7 +238,7 @@ class Trial:
         return unread
 
     def _read_one(self, wire: Wire, topic: str, node_id: int, offset: int) -> bool:
-        """Whether there is an answer; what is wrong with it is reported."""
+        """Whether there is an answer; problems with it are reported."""
         answer = fetched(wire.call(fetch(topic, offset, max_bytes=10)))
         if answer.error_code or not answer.records:
             return False
@@ -255,7 +255,7 @@ class Trial:
             self.findings.append(finding)
 
     def _check_refused(self, topic: str, after: str) -> None:
-        """A single node refuses what is damaged, once that has been examined, and no more."""
+        """A single node refuses exactly the damaged records, once it has examined them."""
         if topic == TRANSACTIONAL:
             self._read_committed()
             return
@@ -268,7 +268,7 @@ class Trial:
             self.findings.append(f"{topic}: what is damaged was served")
 
     def _damage_the_leader(self) -> None:
-        """While it runs; it gives up the leadership, copies what is damaged, and can lead again."""
+        """Damages a running node; it resigns, copies the damaged part, and can lead again."""
         topic = "untouched"
         self._lead(topic)
         files = sorted((self._data / f"{topic}-0").glob("*.log"))
@@ -312,7 +312,7 @@ def run(
     topics: list[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Returns what was wrong."""
+    """Returns the findings."""
     trial = Trial(directory, nodes, ending, topics or list(FLIPS), say)
     trial.run()
     return trial.findings

@@ -1,13 +1,13 @@
-"""One bit of a file of the metadata is flipped while the node is down.
+"""Flips one bit of a metadata file while the node is down.
 
     python -m tests.cluster.faults.flipped_metadata --flips 3
 
 For every kind of file, after an orderly stop and after kill -9, the node starts on a copy of its
-directory with one bit flipped. It must have everything, or refuse to start with a word about it;
-then it has changed nothing that it cannot do without.
+directory with one bit flipped. It must have everything, or refuse to start with a clear message and
+without changing anything that it needs.
 
 Then each of three voters is killed in turn, a bit of its metadata log or of its `quorum-state` is
-flipped, and it has to come back and vote, by what the other two have.
+flipped, and it must return and vote, with the data of the other two.
 """
 
 import argparse
@@ -148,7 +148,7 @@ def _flip(name: Path, bit: int, data: Path) -> None:
 
 
 def _start(directory: Path, contents: Contents) -> tuple[str, str | None]:
-    """What came of it, and what is wrong with that."""
+    """The result, and what is wrong with it."""
     broker = BrokerProcess(directory, *SMALL_SNAPSHOTS)
     broker.launch()
     try:
@@ -173,7 +173,7 @@ def repair_voters(
     node_ids: tuple[int, ...] = VOTERS,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Returns what is wrong."""
+    """Returns the finding, if any."""
     findings = []
     with ClusterProcesses(directory, len(VOTERS), *PATIENT) as cluster:
         cluster.wait_for_voters(*VOTERS)

@@ -2,10 +2,10 @@
 
     python -m tests.cluster.faults.gateway --minutes 10
 
-Three gateways stand before three nodes; every few seconds one of the six is killed (SIGKILL) and
-started again. Clients take any gateway for any call. At the end everything that was acknowledged as
-published must have been delivered and acknowledged, nothing may have come again after the
-acknowledgement of it was confirmed, and nothing before its delay was over.
+Three gateways serve three nodes; every few seconds one of the six is killed (SIGKILL) and
+restarted. Clients use any gateway for any call. At the end everything that was acknowledged as
+published must have been delivered and acknowledged, nothing may be redelivered after its
+acknowledgement was confirmed, or delivered before its delay was over.
 """
 
 import argparse
@@ -36,12 +36,12 @@ CONSUMERS: Final = 6
 BATCH: Final = 10
 PUBLISH_PAUSE_S: Final = 0.01
 QUEUE: Final = f"/queues/{TOPIC}/{GROUP}"
-COUNT_TO_SETTLE: Final = 3  # A record that was delivered so often is acknowledged.
+COUNT_TO_SETTLE: Final = 3  # A record delivered this often is acknowledged.
 CLOCK_S: Final = 0.002  # Brokers count in milliseconds.
 ANSWER_S: Final = 90.0
 SETTLE_S: Final = 600.0
 COUNT_LIMIT_KEY: Final = "group.share.delivery.count.limit"
-COUNT_LIMIT: Final = 10  # More than kills, releases and forgotten locks of one record add up to.
+COUNT_LIMIT: Final = 10  # More than one record's kills, releases and forgotten locks.
 
 
 class Pace(NamedTuple):
@@ -51,7 +51,7 @@ class Pace(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    name: str  # Of the message, as its publisher calls it.
+    name: str  # The message's name, chosen by its publisher.
     position: tuple[int, int]  # Partition and offset; a message that was sent twice has two.
     delivery_count: int
     handle: str
@@ -71,10 +71,10 @@ class Acked(NamedTuple):
 
 @dataclass
 class History:
-    """What clients were told. Times are of the wall clock, as the brokers' are."""
+    """What clients observed. Times are wall-clock times, like the brokers'."""
 
     published: set[str] = field(default_factory=set)
-    deliver_at_s: dict[str, float] = field(default_factory=dict)  # By name.
+    deliver_at_s: dict[str, float] = field(default_factory=dict)  # Keyed by name.
     released_until_s: dict[tuple[int, int], float] = field(default_factory=dict)
     acked: dict[tuple[int, int], Acked] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)  # Names of what may be acknowledged.
@@ -113,7 +113,7 @@ class History:
             if until_s - now_s > CLOCK_S:
                 self.findings.append(f"{name} came {until_s - now_s:.3f} s too early")
             acked = self.acked.get(position)
-            # A delivery that was made before may be late; that is none too many.
+            # A late earlier delivery is fine.
             if acked is not None and (count > acked.delivery_count or asked_s > acked.at_s):
                 self.findings.append(
                     f"{name} came again (delivery {count}), after the acknowledgement of delivery"
@@ -125,13 +125,13 @@ class History:
             self.acked[delivered.position] = Acked(delivered.delivery_count, time.time())
 
     def on_acking(self, done: Iterable[Delivered]) -> None:
-        """Whether or not a confirmation comes, they may be done with."""
+        """With or without a confirmation, they may be acknowledged now."""
         with self.lock:
             self.settled |= {each.name for each in done}
 
 
 class Client(threading.Thread):
-    """Calls any gateway; one that fails is left for another."""
+    """Calls any gateway; after a failure, another one."""
 
     def __init__(self, name: str, gateways: list[GatewayProcess], seed: int, pace: Pace) -> None:
         super().__init__(name=name, daemon=True)
@@ -158,7 +158,7 @@ class Client(threading.Thread):
         raise NotImplementedError
 
     def post(self, path: str, **options: Any) -> httpx.Response | None:
-        """None if nobody knows what came of it."""
+        """None if the outcome is unknown."""
         try:
             response = self._random.choice(self._clients).post(path, **options)
         except httpx.TransportError:
@@ -208,8 +208,8 @@ class Consumer(Client):
     ) -> None:
         super().__init__(f"consumer {number}", gateways, seed, pace)
         self._history = history
-        self.is_idle = False  # It got nothing when it last asked.
-        self.draws_lots = True  # Whether it releases and forgets some of what it gets.
+        self.is_idle = False  # Its last receive returned nothing.
+        self.draws_lots = True  # Whether it releases and forgets some records.
 
     def turn(self) -> None:
         asked_s = time.time()
@@ -226,7 +226,7 @@ class Consumer(Client):
             lot = self._random.random() if draws else 1.0
             if lot < 0.1:
                 self._release(delivered)
-            elif lot > 0.12:  # The others are forgotten: their locks end.
+            elif lot > 0.12:  # The others are forgotten: their locks expire.
                 done.append(delivered)
         if done:
             self._acknowledge(done)
@@ -265,7 +265,7 @@ class GatewayTrial:
         self._say = say
 
     def run(self, seconds: float) -> list[str]:
-        """What was found wrong."""
+        """Returns the findings."""
         with ExitStack() as stack:
             cluster = stack.enter_context(
                 ClusterProcesses(self._directory, 3, "--set", f"{COUNT_LIMIT_KEY}={COUNT_LIMIT}")
@@ -332,7 +332,7 @@ class GatewayTrial:
         self._say(self.summary())
 
     def _settle(self, consumers: list[Consumer]) -> None:
-        """Until nothing comes any more: every lock and every delay has ended."""
+        """Waits until nothing is delivered: every lock and delay has ended."""
         pace = self._pace
         deadline_s = time.monotonic() + SETTLE_S
         quiet_s = time.monotonic()

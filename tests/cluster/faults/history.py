@@ -1,7 +1,7 @@
-"""What clients did and saw while a cluster was disturbed: written as it happens, checked later.
+"""What clients did and saw during the faults: recorded as it happens, checked later.
 
-A record is known by its writer and a number that the writer counts up in each partition, so that
-every copy of it is recognised wherever it turns up.
+A record is identified by its writer and a number that the writer counts up in each partition, so
+that every copy of it is recognised wherever it appears.
 """
 
 import json
@@ -19,7 +19,7 @@ class Partition(NamedTuple):
 
 
 class Written(NamedTuple):
-    """One record as its value tells it."""
+    """One record, as decoded from its value."""
 
     writer: str
     number: int  # Counted by the writer in this partition.
@@ -39,7 +39,7 @@ class Copied(NamedTuple):
     writer: str
     transaction: int
     source: Partition
-    offset: int  # Of the source.
+    offset: int  # In the source.
 
     def encode(self) -> bytes:
         source = f"{self.source.topic}/{self.source.partition}"
@@ -56,22 +56,22 @@ class Transaction(NamedTuple):
     writer: str
     number: int
     size: int  # Records.
-    committed: bool | None  # None: the client was not told.
+    committed: bool | None  # None: the client does not know.
 
 
 @dataclass
 class History:
-    """Threads add to it; whoever checks it waits until they have ended."""
+    """Threads add to it; check it once they have ended."""
 
-    # Offsets, or None: an idempotent producer may hear that a record is there, and not where.
+    # Offsets, or None: an idempotent producer may learn that a record is there, but not where.
     acked: dict[Partition, dict[Written, int | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     idempotent: set[str] = field(default_factory=set)  # Writers.
     consumed: dict[Partition, dict[int, bytes]] = field(default_factory=lambda: defaultdict(dict))
     transactions: list[Transaction] = field(default_factory=list)
-    assignments: Counter[str] = field(default_factory=Counter)  # By group, one for each member.
-    problems: list[str] = field(default_factory=list)  # What a client saw that must not be.
+    assignments: Counter[str] = field(default_factory=Counter)  # By group, one per member.
+    problems: list[str] = field(default_factory=list)  # Violations seen by a client.
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -87,7 +87,7 @@ class History:
             self.acked[topic_partition][written] = offset
 
     def on_consumed(self, topic_partition: Partition, records: Iterable[tuple[int, bytes]]) -> None:
-        """A record once read is the same whenever it is read again."""
+        """A record must be the same each time it is read."""
         with self._lock:
             known = self.consumed[topic_partition]
             for offset, value in records:
@@ -109,7 +109,7 @@ class History:
             self.problems.append(text)
 
     def save(self, path: Path) -> None:
-        """For whoever looks into a failure."""
+        """Writes it to a file, to investigate a failure."""
         with path.open("w") as file:
             for topic_partition, acked in self.acked.items():
                 for written, offset in acked.items():

@@ -1,4 +1,4 @@
-"""Clients that have no business in the cluster, and try while it is disturbed."""
+"""Unauthorized clients that keep trying during the faults."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -11,7 +11,7 @@ _TRY_S = 0.2
 
 
 class Intruder(Worker):
-    """Tries to write, and must not: it has a login without rights, or a wrong password."""
+    """Tries to write and must fail: it has a login without rights, or a wrong password."""
 
     def __init__(
         self, name: str, history: History, bootstrap: str, topic: str, login: Mapping[str, object]
@@ -40,7 +40,7 @@ class Intruder(Worker):
     def _try(self, value: str) -> None:
         try:
             self._producer.produce(self._topic, value, on_delivery=self._on_delivery)
-        except KafkaException as error:  # It remembers for a while that it was refused.
+        except KafkaException as error:  # The client caches the refusal for a while.
             if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise
             self.refused_count += 1

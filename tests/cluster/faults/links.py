@@ -1,9 +1,9 @@
-"""The links between nodes, in a test's hands: a proxy before each node, which all connect to.
+"""The links between nodes, under a test's control: everyone connects to a proxy of each node.
 
-A node names itself in the first request of a connection (its client id), so each connection is
-known to be of a pair of nodes, or of a client. With TLS nobody can read that, and the process that
-has connected is looked for. A cut stops the bytes in one direction; they go on
-when it is healed, as those of a real network do. A connection made meanwhile gets no answer.
+A node names itself in the first request of a connection (its client id), so each connection belongs
+to a pair of nodes, or to a client. With TLS that is unreadable, so the connecting process is looked
+up. A cut stops the bytes in one direction; they continue when it is healed, as in a real network. A
+connection made meanwhile gets no answer.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import cast
 
 from tests.cluster.faults.socket_owner import owner_of
 
-CLIENT = 0  # For whoever is not a node.
+CLIENT = 0  # For everyone but nodes.
 TIMEOUT_S = 120
 
 _READ_BYTES = 1 << 16
@@ -27,7 +27,7 @@ Direction = tuple[int, int]  # From one node to another.
 
 
 class Links:
-    """`ports` are where the nodes listen; `port_of` tells where to connect to instead."""
+    """`ports` are the nodes' own; `port_of` returns those of their proxies."""
 
     def __init__(self) -> None:
         self._cut: set[Direction] = set()
@@ -42,13 +42,13 @@ class Links:
         self._thread.start()
 
     def add(self, node_id: int, port: int) -> int:
-        """The port of the proxy before a node that listens on `port`."""
+        """The port of the proxy for a node that listens on `port`."""
         return asyncio.run_coroutine_threadsafe(self._serve(node_id, port), self._loop).result(
             TIMEOUT_S
         )
 
     def cut(self, source: int, target: int) -> None:
-        """Nothing gets from one to the other; the other direction is open."""
+        """Nothing passes from source to target; the other direction is open."""
         self._loop.call_soon_threadsafe(self._cut.add, (source, target))
 
     def heal(self) -> None:
@@ -60,7 +60,7 @@ class Links:
         self._loop.call_soon_threadsafe(heal)
 
     def disconnect_clients(self, node_id: int) -> None:
-        """Of one node. They may connect again at once; nodes notice nothing else of it."""
+        """Closes the clients' connections to one node; they may reconnect at once."""
 
         def disconnect() -> None:
             for task, target in self._client_tasks.items():
@@ -93,7 +93,7 @@ class Links:
 
             self._transports.add(writer.transport)
             task = asyncio.ensure_future(self._join(node_id, port, reader, writer))
-            task.add_done_callback(end)  # Which also comes if it is cancelled before it begins.
+            task.add_done_callback(end)  # Also called if it is cancelled before it begins.
             self._tasks.add(task)
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
@@ -120,14 +120,14 @@ class Links:
             self._transports.add(there_writer.transport)
             with closing(there_writer):
                 there_writer.write(first)
-                async with asyncio.TaskGroup() as pumps:  # Waits, however often it is cancelled.
+                async with asyncio.TaskGroup() as pumps:  # Waits even if cancelled repeatedly.
                     there = pumps.create_task(self._pump(reader, there_writer, (source, target)))
                     back = pumps.create_task(self._pump(there_reader, writer, (target, source)))
                     there.add_done_callback(lambda _: back.cancel())
                     back.add_done_callback(lambda _: there.cancel())
 
     def _source(self, first: bytes, writer: asyncio.StreamWriter) -> int:
-        """The node that has connected, and sent this first."""
+        """The node that connected; `first` is what it sent first."""
         if first[0] == _TLS_HANDSHAKE:
             client, server = (writer.get_extra_info(name) for name in ("peername", "sockname"))
             pid = owner_of(client, server, list(self.processes))
@@ -150,12 +150,12 @@ class Links:
 
     async def _close(self) -> None:
         own = {asyncio.current_task()}
-        while others := asyncio.all_tasks() - own:  # A server forgets whom it is just accepting.
+        while others := asyncio.all_tasks() - own:  # A server forgets those it is accepting.
             for task in self._tasks:
                 task.cancel()
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
         for server in self._servers:
             server.close()
-        for transport in list(self._transports):  # Some may wait to be rid of their last bytes.
+        for transport in list(self._transports):  # Some may wait to flush their last bytes.
             transport.abort()
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""Locks for a cluster that is disturbed: certificates among nodes, logins and ACLs for clients.
+"""Security for a cluster under faults: certificates among nodes, logins and ACLs for clients.
 
-Each node has three listeners. Nodes talk to each other by TLS with certificates, clients show
-passwords (SCRAM) or certificates over TLS, and both come by proxies. The third has no lock: there
-the trial asks whether a node is ready and who leads the quorum, and nobody may do more than that.
+Each node has three listeners. Nodes use TLS with certificates, clients use passwords (SCRAM) or
+certificates over TLS, and both connect through proxies. The third is plaintext: there the trial
+checks readiness and the quorum leader, and nothing else is permitted.
 """
 
 import datetime as dt
@@ -44,7 +44,7 @@ listener.security.protocol.map: PLAINTEXT:PLAINTEXT,NODES:SSL,CLIENTS:"""
 
 
 class ClientsBy(enum.Enum):
-    """What clients show."""
+    """How clients authenticate."""
 
     PASSWORDS = "passwords"
     CERTIFICATES = "certificates"
@@ -70,7 +70,7 @@ class Locks:
         (self._directory / "ca.pem").write_bytes(self._authority.certificate)
         self._users = _users()
         self._ports: list[ReservedPort] = []
-        self._nodes: dict[int, str] = {}  # Where others reach a node, and clients do.
+        self._nodes: dict[int, str] = {}  # Where other nodes and clients connect.
         self._clients: dict[int, str] = {}
 
     @property
@@ -81,7 +81,7 @@ class Locks:
         return self._nodes[node_id]
 
     def arguments(self, node_id: int, open_port: int) -> tuple[str, ...]:
-        """Of `ottla serve`; `open_port` is that of the listener without a lock."""
+        """Arguments of `ottla serve`; `open_port` is the plaintext listener's."""
         listeners, advertised = [f"PLAINTEXT://{HOST}:{open_port}"], []
         for name, addresses in (("NODES", self._nodes), ("CLIENTS", self._clients)):
             port = ReservedPort()
@@ -109,7 +109,7 @@ class Locks:
         return directory / "broker.yaml"
 
     def renew(self, node_id: int) -> None:
-        """A new key and certificate of a node, which takes it up by itself if it runs."""
+        """Renews a node's key and certificate, which a running node reloads by itself."""
         names, now = [HOST, "localhost"], dt.datetime.now(dt.UTC)
         identity = issue(self._authority, f"node-{node_id}", NODES_UNIT, names, now)
         directory = self._directory / f"node-{node_id}"
@@ -121,7 +121,7 @@ class Locks:
         return self._login(user, PASSWORD, self._authority)
 
     def forged_login(self, user: str) -> Mapping[str, object]:
-        """With the name of another, and without what proves it."""
+        """With another user's name, without its credentials."""
         return self._login(user, "a guess", new_authority("trial", dt.datetime.now(dt.UTC)))
 
     def _login(self, user: str, password: str, authority: Identity) -> Mapping[str, object]:
@@ -143,7 +143,7 @@ class Locks:
         }
 
     def grant(self, admin: AdminClient, records: str, copies: str) -> None:
-        """What each user needs for its work, and nothing else."""
+        """The access that each user needs, and nothing else."""
         topic, group = ResourceType.TOPIC, ResourceType.GROUP
         transactional_id, prefixed = ResourceType.TRANSACTIONAL_ID, ResourcePatternType.PREFIXED
         read, write = AclOperation.READ, AclOperation.WRITE

@@ -1,4 +1,4 @@
-"""A node loses its disk: it never stays a cluster of its own beside the one that it was in.
+"""A node loses its disk: it must never become a second cluster.
 
     python -m tests.cluster.faults.lost_disk --rounds 3
 
@@ -8,7 +8,7 @@ removed       the directory of node 2 is removed under the running node, with th
 found later   all nodes stop, node 1 loses its directory and comes up first: it begins a cluster,
               and has to stop when the others are back
 
-After each the node joins again with an empty directory. At the end everything that was acknowledged
+After each, the node rejoins with an empty directory. At the end everything that was acknowledged
 must be in the cluster.
 """
 
@@ -47,7 +47,7 @@ SERVES: Final = " serves "
 class Outcome:
     rounds: dict[str, int] = field(default_factory=dict)
     acked_count: int = 0
-    stopped_after_s: list[float] = field(default_factory=list)  # Since another node was back.
+    stopped_after_s: list[float] = field(default_factory=list)  # Since another node returned.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -104,21 +104,21 @@ class Trial:
             writer.start()
         return writers
 
-    # What is done.
+    # The scenario's steps.
 
     def _missing(self) -> None:
         node = self._cluster.node(1)
         self._cluster.kill(1)
         shutil.rmtree(node.data)
         self._launch_in_vain(node, CLAIMED)
-        # On a machine that is busy enough, the calls of the others come when it has begun.
+        # On a busy machine, the others may call only once it has started.
         if node.data.exists() and not (node.data / CLAIM_NOTE).exists():
             self._find("node 1 began something in its empty directory, and may go on with it")
         self._join_again(1)
 
     def _removed(self) -> None:
         node = self._cluster.node(2)
-        node.data.rename(gone := node.data.with_name("gone"))  # At once, as a disk goes.
+        node.data.rename(gone := node.data.with_name("gone"))  # At once, like a failing disk.
         shutil.rmtree(gone, ignore_errors=True)
         wait_until(lambda: "removed or replaced while the node uses it" in node.log_text())
         wait_until(lambda: not node.is_running, "the end of node 2")
@@ -145,7 +145,7 @@ class Trial:
         self._join_again(1)
 
     def _launch_in_vain(self, node: BrokerProcess, reason: str) -> None:
-        """It ends: refused, or when the others reach it, if the machine is too busy for them to."""
+        """It exits: refused at the start, or once the others reach it on a busy machine."""
         before = len(node.log_text())
         node.launch()
         wait_until(lambda: not node.is_running, "the end of a node without its disk")
@@ -172,7 +172,7 @@ class Trial:
 
 
 def _served(node: BrokerProcess) -> bool:
-    """Since it was started last."""
+    """Since its last start."""
     return SERVES in node.log_text().rpartition("has stopped")[2]
 
 

@@ -1,12 +1,12 @@
-"""Clients that stand still: workers that were paused, and producers whose cluster was restarted.
+"""Stalled clients: workers that were paused, and producers whose cluster was restarted.
 
     python -m tests.cluster.faults.pauses --rounds 5
     python -m tests.cluster.faults.pauses --pauses-at localhost:9092  # Apache Kafka too
 
 A transactional worker is paused at a stage of its transaction for longer than its transaction and
-its session last. Whatever the stage, it must then either go on by itself or raise an error that
-says that it cannot. Then all three nodes are killed and started again, so many times; every
-partition must be acknowledged soon after the last node serves.
+its session last. At any stage, it must then either continue by itself or raise an error that says
+it cannot. Then all three nodes are killed and restarted, several times; every partition must accept
+records again soon after the last node serves.
 """
 
 import argparse
@@ -38,7 +38,7 @@ STAGES: Final = ("idle", "begun", "queued", "flushed", "offsets")
 PARTITIONS: Final = 6
 TRANSACTION_TIMEOUT_MS: Final = 10_000
 PAUSE_S: Final = 25.0
-PATIENCE_S: Final = 60.0  # A machine may have other work to do; the least of librdkafka's is 30 s.
+PATIENCE_S: Final = 60.0  # The machine may be busy; librdkafka's minimum is 30 s.
 GAP_S_MAX: Final = 20.0
 
 
@@ -69,7 +69,7 @@ class Worker:
         )
 
     def run(self) -> str:
-        """What became of it."""
+        """Its outcome."""
         self._producer.init_transactions(PATIENCE_S)
         self._consumer.subscribe(["in"])
         while True:
@@ -121,7 +121,7 @@ class Worker:
 
 
 class Feed(threading.Thread):
-    """Produces to every partition of a topic in turn; knows when each was last acknowledged."""
+    """Produces to every partition of a topic in turn and records when each last acknowledged."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(daemon=True)
@@ -163,7 +163,7 @@ def create_topics(bootstrap: str, replicas: int) -> None:
 
 
 def paused_workers(bootstrap: str) -> dict[str, str]:
-    """What became of a worker that was paused, by stage."""
+    """The outcome of a paused worker, by stage."""
     command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, "--bootstrap"]
     workers = {
         stage: subprocess.Popen(
@@ -192,7 +192,7 @@ def _outcome(worker: "subprocess.Popen[str]") -> str:
 
 
 def restart_all(cluster: ClusterProcesses, feed: Feed, random: Random) -> float:
-    """Seconds from when the last node serves until every partition was acknowledged."""
+    """Seconds from when the last node serves until every partition has acknowledged."""
     ids = random.sample(cluster.ids, len(cluster.ids))
     for node_id in ids:
         cluster.kill(node_id)
@@ -208,7 +208,7 @@ def restart_all(cluster: ClusterProcesses, feed: Feed, random: Random) -> float:
 
 
 def run_pauses(directory: Path, rounds: int, random: Random) -> list[str]:
-    """What was found wrong."""
+    """Returns the findings."""
     findings: list[str] = []
     with ClusterProcesses(directory) as cluster:
         cluster.wait_for_voters(1, 2, 3)
@@ -246,7 +246,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.stage is not None:
         print(Worker(arguments.bootstrap, arguments.stage).run(), flush=True)
-        os._exit(0)  # A fenced producer has records that nobody will take.
+        os._exit(0)  # A fenced producer's records are refused forever.
     if arguments.pauses_at is not None:
         create_topics(arguments.pauses_at, 1)
         feed = Feed(arguments.pauses_at, "in")

@@ -1,6 +1,6 @@
-"""Whether the files of replicas have the same records: clients see only the leader's.
+"""Compares the records in replicas' files; clients see only the leader's.
 
-Call it when no client writes any more. Replicas that follow have everything a moment later.
+Call it once clients have stopped writing. Followers have everything a moment later.
 """
 
 import time
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def different_replicas(directories: Mapping[int, Path], settle_s: float = SETTLE_S) -> list[str]:
-    """By node, the directory of its logs. What differs for as long as this is no lag."""
+    """Takes each node's log directory. A difference that lasts this long is not lag."""
     deadline = time.monotonic() + settle_s
     while (found := _differences(directories)) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
@@ -68,6 +68,6 @@ def _each(view: Callable[[bytes], Iterable[T]], contents: list[bytes]) -> Iterab
 
 
 def _topic(name: str) -> str | None:
-    """None if it is no partition of a topic, or one that is deleted."""
+    """None if it is not a partition's directory, or is one being deleted."""
     parsed = parse_partition(name)
     return None if parsed is None else parsed.topic

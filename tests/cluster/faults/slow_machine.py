@@ -1,12 +1,11 @@
-"""Nodes on a machine whose disk and cores are busy with other work: nobody is to be taken for dead.
+"""Nodes on a machine with a busy disk and busy cores: none may be declared dead.
 
     python -m tests.cluster.faults.slow_machine --seconds 120 [--writers 6] [--busy 4] [--sync-ms 0]
 
-Three nodes, with clients at work, share a filesystem with processes that write and sync without a
-pause, and their cores with processes that only compute. Where the disk is too good for that, each
-sync of a node takes longer by a time of chance. Configs are changed all the time, so that the
-quorum has something to sync. Nobody fails, so every new epoch of the quorum and every partition
-whose leader moved is one too many.
+Three nodes, with clients at work, share a filesystem with processes that keep writing and syncing,
+and their cores with processes that only compute. If the disk is too fast for that to matter, each
+sync of a node is delayed by a random time. Configs are changed all the time, so that the quorum has
+something to sync. No node fails, so every new quorum epoch and every leader change is one too many.
 """
 
 import argparse
@@ -49,7 +48,7 @@ FILE_BYTES: Final = 64 << 20
 LOOK_INTERVAL_S: Final = 1.0
 CHANGE_INTERVAL_S: Final = 0.2
 RETENTION_MS: Final = 600_000_000
-ELECTIONS_MAX: Final = 1  # What a machine that is merely slow may cost.
+ELECTIONS_MAX: Final = 1  # What a slow machine may cost.
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
 
 
@@ -60,7 +59,7 @@ class Outcome:
     leader_moves: int = 0  # Of partitions.
     acked_count: int = 0
     changes_count: int = 0  # Of configs.
-    sync_ms: list[float] = field(default_factory=list)  # How long a small sync took meanwhile.
+    sync_ms: list[float] = field(default_factory=list)  # Duration of a small sync meanwhile.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -79,7 +78,7 @@ class Outcome:
 class Load:
     writers: int  # Processes that write and sync.
     busy: int  # Processes that compute.
-    sync_ms: int  # By which each sync of a node is slower, on the average.
+    sync_ms: int  # Average delay added to each sync of a node.
 
 
 def run(directory: Path, seconds: float, load: Load, *arguments: str) -> Outcome:
@@ -147,7 +146,7 @@ def _loaded(directory: Path, load: Load) -> Iterator[None]:
 
 @contextmanager
 def _changes(admin: AdminClient) -> Iterator[list[int]]:
-    """Configs are changed, one after the other; the list has those that were."""
+    """Changes configs one after another; the list has the acknowledged ones."""
     made: list[int] = []
     stopping = threading.Event()
 
@@ -203,7 +202,7 @@ def _quorum_epoch(cluster: ClusterProcesses) -> int:
 
 
 def _leader_epochs(cluster: ClusterProcesses) -> int:
-    """The sum over all partitions: each leader that moves adds one."""
+    """Summed over all partitions: each leader change adds one."""
     with Wire(cluster.bootstrap_of(cluster.running[0])) as wire:
         response: Any = wire.call(
             MetadataRequest(topics=None, include_topic_authorized_operations=False)

@@ -1,9 +1,9 @@
-"""A node whose disk takes long to sync, as one does that others keep busy.
+"""A node whose disk syncs slowly, as if others kept it busy.
 
     python -m tests.cluster.faults.slow_syncs FILE serve --data DATA ...
 
-From when FILE exists, each sync takes longer by a time of chance, of as many milliseconds on the
-average as FILE says, and at most `SLOWEST` times that. Reads and writes are as fast as ever.
+Once FILE exists, each sync is delayed by a random time: on average the milliseconds in FILE, at
+most `SLOWEST` times that. Reads and writes are not delayed.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Which process has connected: where what it sends is encrypted, nothing else tells.
+"""Finds the process that has connected, for encrypted connections.
 
-The kernel is asked for the socket of one connection (sock_diag(7)): the table of all of them has
-thousands of lines on a busy machine, and whoever reads it does nothing else meanwhile.
+It asks the kernel for the socket of one connection (sock_diag(7)): the table of all sockets has
+thousands of lines on a busy machine, and reading it takes too long.
 """
 
 import socket
@@ -25,14 +25,14 @@ Address = tuple[str, int]
 
 
 def owner_of(client: Address, server: Address, processes: Iterable[int]) -> int | None:
-    """The process among these that has the client's end of a connection on this machine."""
+    """The one of these processes that has the client end of a local connection."""
     inode = _inode(client, server)
     wanted = f"socket:[{inode}]"
     return next((pid for pid in processes if _has(pid, wanted)), None) if inode else None
 
 
 def _inode(client: Address, server: Address) -> int:
-    """0 if there is no such connection any more, or the kernel does not tell."""
+    """0 if the connection no longer exists, or the kernel does not say."""
     body = _REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, 0, 0, _ANY)
     hosts = (socket.inet_aton(client[0]), socket.inet_aton(server[0]))
     body += _CONNECTION.pack(client[1], server[1], *hosts) + _COOKIE.pack(0, _ANY, _ANY)
@@ -50,7 +50,7 @@ def _inode(client: Address, server: Address) -> int:
 
 
 def _has(pid: int, wanted: str) -> bool:
-    with suppress(OSError):  # It may end just now.
+    with suppress(OSError):  # It may have just exited.
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
                 if str(descriptor.readlink()) == wanted:

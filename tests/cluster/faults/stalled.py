@@ -1,11 +1,11 @@
-"""Connections that stall, against a cluster at work: nobody's answer may be missing.
+"""Stalled connections against a busy cluster: other clients must still be served.
 
     python -m tests.cluster.faults.stalled --seconds 20
 
-attacks every node of a cluster with each kind of such connections in turn, while clients write and
-read. During each attack every node must go on answering small requests, records must be
-acknowledged by all replicas, and the controller must take a change, for which voters and brokers
-need answers.
+attacks every node of a cluster with each kind of stalled connection in turn, while clients write
+and read. During each attack every node must keep answering small requests, records must be
+acknowledged by all replicas, and the controller must accept a change, which needs voters and
+brokers to communicate.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from tests.ports import HOST
 
 TOPIC: Final = "records"
 PARTITIONS: Final = 3
-ANSWERS_MIN: Final = 20  # Of each node, in each attack.
+ANSWERS_MIN: Final = 20  # From each node, in each attack.
 ACKED_MIN: Final = 200
 ANSWER_TIMEOUT_S: Final = 240.0
 RECONNECT_S: Final = 0.5
@@ -46,14 +46,14 @@ CHUNK: Final = bytes(1 << 20)
 
 @dataclass(frozen=True)
 class Attack:
-    """What each of `count` connections to a node does; it comes back when it is closed."""
+    """What each of `count` connections to a node does; closed ones are reopened."""
 
     name: str
     count: int
     announced_bytes: int = 0
-    sent_bytes: int = 0  # At once, of the request that was announced.
-    drips: bool = False  # Then a byte now and again.
-    asks: bool = False  # Requests for ever, and never reads.
+    sent_bytes: int = 0  # Bytes of the announced request that are sent at once.
+    drips: bool = False  # Then one byte from time to time.
+    asks: bool = False  # Keeps sending requests and never reads.
 
 
 def attacks(request_bytes: int, connections: int) -> list[Attack]:
@@ -138,7 +138,7 @@ class Attackers(threading.Thread):
 
 
 class Probe(threading.Thread):
-    """Asks one node for its metadata, again and again on one connection."""
+    """Requests metadata from one node repeatedly on one connection."""
 
     def __init__(self, port: int) -> None:
         super().__init__(name=f"probe of {port}", daemon=True)
@@ -197,7 +197,7 @@ class Stalled:
         self._outcome = Outcome()
 
     def run(self, kinds: list[Attack], seconds: float) -> Outcome:
-        """Each attack lasts that long, and until everyone has had answers enough."""
+        """Each attack lasts this long, and until everyone has had enough answers."""
         with ClusterProcesses(self._directory, 3, *self._arguments) as cluster:
             cluster.wait_for_voters(1, 2, 3)
             create_topic(cluster, TOPIC, PARTITIONS)

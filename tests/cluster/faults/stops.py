@@ -1,9 +1,9 @@
-"""All nodes of a cluster are told to stop at once, while clients write.
+"""Stops all nodes of a cluster at once while clients write.
 
     python -m tests.cluster.faults.stops --rounds 5
 
-Each must end in order, within the budget that a stop has, and none may give up waiting for a
-controller that stops as well. What was acknowledged is there when they run again.
+Each must stop in order, within its time budget, and none may give up waiting for a controller that
+is stopping too. Acknowledged records are there after a restart.
 """
 
 import argparse
@@ -32,7 +32,7 @@ GIVEN_UP = "stopping without handing over"
 
 @dataclass
 class Stops:
-    seconds: list[float] = field(default_factory=list)  # Until the last node had ended.
+    seconds: list[float] = field(default_factory=list)  # Until the last node exited.
     codes: list[int] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)  # Log lines.
     problems: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Stops:
 
 
 def stop_all(cluster: ClusterProcesses) -> tuple[float, list[int]]:
-    """How long it took until all had ended, and their exit codes."""
+    """The time until all had exited, and their exit codes."""
     began = time.monotonic()
     codes: list[int] = []
     threads = [

@@ -3,8 +3,8 @@
     python -m tests.cluster.faults.streams --minutes 3
 
 Three nodes and two processes of an application with `group.protocol=streams` (KIP-1071). Every few
-seconds one of the five is killed (SIGKILL) and started again. At the end the count of every word
-must be what was sent. Needs Maven, which resolves Kafka Streams by name, and a JDK.
+seconds one of the five is killed (SIGKILL) and restarted. At the end the count of every word must
+match what was sent. Needs Maven, which resolves Kafka Streams by name, and a JDK.
 """
 
 import argparse
@@ -55,7 +55,7 @@ NODE_SETTINGS: Final = (
 
 
 class Application:
-    """One process of it."""
+    """One process of the application."""
 
     def __init__(self, directory: Path, classes: Path, bootstrap: str) -> None:
         directory.mkdir()
@@ -153,7 +153,7 @@ class StreamsTrial:
             time.sleep(2)
 
     def _count(self, bootstrap: str) -> dict[str, int]:
-        """What `counts` says now, of what is committed."""
+        """The committed contents of `counts`."""
         settings = {
             "bootstrap.servers": bootstrap,
             "group.id": "looking",

@@ -1,11 +1,11 @@
-"""A filesystem that keeps a second tree with what is on the disk for sure: what was synced.
+"""A filesystem that keeps a second tree with only what was synced.
 
-Contents get there when their file is synced, names when their directory is, and nothing sooner, so
-the tree is what the worst loss of power that a disk may show leaves behind. A node that runs on it:
+Contents appear there when their file is synced, names when their directory is, and nothing sooner:
+the tree is what the worst power loss leaves behind. A node that runs on it:
 
     python -m tests.cluster.faults.synced_copy COPY serve --data DATA ...
 
-keeps such a copy of all that is below DATA; `lose_unsynced` then puts it in DATA's place.
+keeps such a copy of everything below DATA; `lose_unsynced` then replaces DATA with it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from ottla.node import environment
 from ottla.storage.filesystem import Buffer
 from ottla.storage.local_filesystem import LocalFile, LocalFilesystem
 
-_INODES = ".inodes"  # The contents, which the names in the tree are links to.
+_INODES = ".inodes"  # The contents; names in the tree are hard links to them.
 _NEW_NAME = ".new-name"
 
 
@@ -52,7 +52,7 @@ class CopiedFile(LocalFile):
         super().truncate(size)
 
     def sync(self) -> None:
-        """A process that is killed meanwhile leaves what was synced before as it is."""
+        """A process killed meanwhile leaves the previously synced contents intact."""
         with self._copying:
             size, start = self.size, self._changed_from
             self._changed_from = size
@@ -101,7 +101,7 @@ class CopyingFilesystem(LocalFilesystem):
 
     def _link(self, inode: Path, name: Path) -> None:
         if not inode.exists():
-            inode.touch()  # The name is there before anything that is in the file.
+            inode.touch()  # The name appears before any content of the file.
         if name.exists() and name.samefile(inode):
             return
         new_name = self._inodes / _NEW_NAME
@@ -114,7 +114,7 @@ class CopyingFilesystem(LocalFilesystem):
 
 
 def lose_unsynced(data: Path, copy: Path) -> None:
-    """Put what is on the disk for sure in the place of what a process wrote."""
+    """Replace what a process wrote with what it had synced."""
     there = copy / str(data.absolute()).lstrip("/")
     empty(data)
     shutil.copytree(there, data, dirs_exist_ok=True)
@@ -133,7 +133,7 @@ def lose_unsynced(data: Path, copy: Path) -> None:
 
 
 def empty(directory: Path) -> None:
-    """It stays itself: it may be where a disk is mounted."""
+    """The directory itself stays: it may be a mount point."""
     for path in directory.iterdir():
         _remove(path)
 

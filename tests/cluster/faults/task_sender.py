@@ -1,8 +1,8 @@
-"""Sends tasks of a framework until it is told to stop, and notes those that the brokers have.
+"""Sends tasks of a framework until stopped, and records those that the brokers accepted.
 
     python -m tests.cluster.faults.task_sender celery SEED
 
-A batch whose sending fails is noted as unknown: some of its tasks may run.
+A batch whose sending fails is recorded as unknown: some of its tasks may run.
 """
 
 import importlib

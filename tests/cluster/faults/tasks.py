@@ -3,8 +3,8 @@
     python -m tests.cluster.faults.tasks --minutes 5
 
 Three nodes, and for each framework two workers and a program that sends tasks, a tenth of them with
-a delay. Every few seconds a worker or a node is killed (SIGKILL) and started again. At the end
-every task that was sent must have run, and none may have begun after the brokers had confirmed its
+a delay. Every few seconds a worker or a node is killed (SIGKILL) and restarted. At the end every
+task that was sent must have run, and none may have started after the brokers had confirmed its
 acknowledgement.
 """
 
@@ -31,13 +31,13 @@ SHOWN_MAX: Final = 20
 NODE_SETTINGS: Final = (
     *("--set", "min.insync.replicas=2"),
     *("--set", "num.partitions=3"),
-    # More than kills of one task's workers add up to.
+    # More than the kills of one task's workers.
     *("--set", "group.share.delivery.count.limit=10"),
 )
 
 
 class Load:
-    """Of one framework."""
+    """The workers and the sender of one framework."""
 
     def __init__(self, framework: str, directory: Path, bootstrap: str, seed: int) -> None:
         self.framework = framework
@@ -104,7 +104,7 @@ class TaskTrial:
         self._say = say
 
     def run(self, seconds: float) -> list[str]:
-        """What was found wrong."""
+        """Returns the findings."""
         with ExitStack() as stack:
             cluster = stack.enter_context(ClusterProcesses(self._directory, 3, *NODE_SETTINGS))
             cluster.wait_for_voters(1, 2, 3)
@@ -113,7 +113,7 @@ class TaskTrial:
                 for framework in self._frameworks
             ]
             for load in self.loads:
-                stack.callback(load.kill)  # Also of a trial that gives up.
+                stack.callback(load.kill)  # Even if the trial gives up.
                 load.start()
             wait_until(lambda: all(load.has_begun for load in self.loads), "the first tasks")
             end_s = time.monotonic() + seconds
@@ -143,7 +143,7 @@ class TaskTrial:
         self._say(self.summary())
 
     def _settle(self) -> None:
-        """Until every task has run, and what is still locked could have come again."""
+        """Waits until every task has run, and any lock would have expired."""
         deadline_s = time.monotonic() + SETTLE_S
         while any(load.unfinished for load in self.loads) and time.monotonic() < deadline_s:
             time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""The checker finds what it is there for, and nothing else."""
+"""The checker finds every kind of violation, and nothing else."""
 
 import pytest
 from tests.cluster.faults.checker import check, check_copies, check_group
@@ -71,7 +71,7 @@ def test_a_group_has_read_everything() -> None:
 
 
 def copies(*transactions: int) -> dict[Partition, list[tuple[int, bytes]]]:
-    """Of the records in their order, each by one of these transactions."""
+    """Copies of the records in order, each by one of these transactions."""
     return {
         COPIES: [
             (offset, Copied("c", transaction, RECORDS, offset).encode())

@@ -1,4 +1,4 @@
-"""A proxy passes bytes on until it is told not to."""
+"""A proxy forwards bytes until told not to."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ def links() -> Iterator[Links]:
 
 @pytest.fixture
 def echo_port() -> Iterator[int]:
-    """Where somebody sends back what comes."""
+    """The port of an echo server."""
 
     def serve() -> None:
         while True:
@@ -32,7 +32,7 @@ def echo_port() -> Iterator[int]:
             threading.Thread(target=echo, args=(connection,), daemon=True).start()
 
     def echo(connection: socket.socket) -> None:
-        with connection, suppress(OSError):  # A proxy that ends may reset it.
+        with connection, suppress(OSError):  # A proxy that stops may reset it.
             while data := connection.recv(1000):
                 connection.sendall(data)
 

@@ -1,4 +1,4 @@
-"""After a loss of power there is what was synced, under the names that were, and nothing else."""
+"""After a power loss only synced contents remain, under synced names."""
 
 from pathlib import Path
 

@@ -1,10 +1,10 @@
-"""A cluster, clients at work, and faults from a seed; then everything is checked.
+"""A cluster with busy clients and seeded faults; then everything is checked.
 
     python -m tests.cluster.faults.trial --minutes 20 [--seed N] [--nodes 3] [--locked passwords]
 
-prints the seed first and ends with a count of the faults and of what was promised and kept.
-With `--locked` nodes show certificates, which are renewed now and then, clients show passwords or
-certificates over TLS and have what ACLs allow them, and others, who may not write, try to.
+prints the seed first and ends with counts of faults and of promises made and kept. With `--locked`,
+nodes use certificates, which are renewed from time to time, clients use passwords or certificates
+over TLS and ACLs apply, and unauthorized clients try to write.
 """
 
 import argparse
@@ -40,7 +40,7 @@ REPLICAS: Final = 3
 DISK_BYTES: Final = 1 << 30
 IN_SYNC_TIMEOUT_S: Final = 300.0
 END_TIMEOUT_S: Final = 300.0
-STANDSTILL_S: Final = 90.0  # Longer than it takes until a dead client's transaction is aborted.
+STANDSTILL_S: Final = 90.0  # Longer than the timeout of a dead client's transaction.
 LOOK_INTERVAL_S: Final = 1.0
 LOOK_FACTOR: Final = 3
 FINDINGS_SHOWN: Final = 20
@@ -53,8 +53,8 @@ class Outcome:
     consumed_count: int = 0
     transactions: Counter[bool | None] = field(default_factory=Counter)
     assignments: Counter[str] = field(default_factory=Counter)  # By group.
-    disconnects_count: int = 0  # Of clients, because they stood still.
-    refused_count: int = 0  # Of those who tried to write and may not.
+    disconnects_count: int = 0  # Replaced clients that had stalled.
+    refused_count: int = 0  # Refused attempts of unauthorized clients.
     findings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Outcome:
 
 
 class Trial:
-    """`say` is told of each fault; `arguments` are for every `ottla serve`."""
+    """`say` gets a line per fault; `arguments` are for every `ottla serve`."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Trial:
         return workers
 
     def _intruders(self, bootstrap: str) -> list[Intruder]:
-        """One with a login that has no rights, one with a wrong password or certificate."""
+        """One whose login has no rights, and one with a wrong password or certificate."""
         if self._locks is None:
             return []
         logins = {
@@ -193,7 +193,7 @@ class Trial:
         ]
 
     def _disturb(self, faults: Faults, kinds: list[str], seconds: float) -> None:
-        """All kinds in turn, in an order of chance, as often as there is time for."""
+        """All kinds in turn, in random order, for as long as there is time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for kind in self._chance.sample(kinds, len(kinds)):
@@ -227,7 +227,7 @@ class Trial:
     def _check(
         self, cluster: ClusterProcesses, links: Links, end_all: Callable[[], None]
     ) -> list[str]:
-        """When clients have had the time to read and to copy everything."""
+        """Once clients had time to read and copy everything."""
         history, bootstrap = self._history, cluster.bootstrap
         try:
             records = read_topic(bootstrap, RECORDS, PARTITIONS, login=self._login(READER))
@@ -244,8 +244,8 @@ class Trial:
     def _wait_for_clients(self, links: Links, findings: Callable[[], list[str]]) -> None:
         """librdkafka may wait for a coordinator until any of its connections comes or goes.
 
-        That is its fault, not the cluster's, if a new connection is all that it needs. Without any
-        it would forget all brokers, which is what makes it wait.
+        If a new connection is all that it needs, that is its own fault. Without any connection it
+        would forget all brokers, which is what makes it wait.
         """
         if not reach_none(findings):
             self._say("clients stand still, and are disconnected from a node")
@@ -270,7 +270,7 @@ def _create_topics(admin: AdminClient, nodes: int) -> None:
 
 
 def wait_for_in_sync(admin: AdminClient) -> None:
-    """Until every partition has all its replicas in sync, and a leader."""
+    """Waits until every partition has a leader and all replicas in sync."""
     deadline = time.monotonic() + IN_SYNC_TIMEOUT_S
     while True:
         late = _not_in_sync(admin)
@@ -303,9 +303,9 @@ def end_all(workers: Sequence[Worker]) -> None:
 
 
 def reach_none(findings: Callable[[], list[str]]) -> bool:
-    """Clients that are behind get as long as they need, if only they go on.
+    """Clients that are behind get as long as they need while they make progress.
 
-    Most of the time is left to them: a look reads everything again.
+    Checks are rare, because each one reads everything again.
     """
     fewest, since = None, time.monotonic()
     while True:

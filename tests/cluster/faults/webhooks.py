@@ -2,9 +2,9 @@
 
     python -m tests.cluster.faults.webhooks --minutes 5
 
-As `gateway`, with a receiver of webhooks in place of consumers. At the end everything that was
-acknowledged as published must have been sent, and nothing before its delay was over. A repetition
-has the same id, and is counted: any failure at the wrong moment can cause one.
+Like `gateway`, with a webhook receiver instead of consumers. At the end everything that was
+acknowledged as published must have been sent, and nothing before its delay was over. Repetitions
+have the same id and are counted: any failure at the wrong moment can cause one.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.cluster.processes import ClusterProcesses, wait_until
 from tests.gateway.gateway_process import GatewayProcess
 from tests.gateway.receiver import Call, Receiver
 
-CALM_S: Final = 8.0  # Between two kills, beside those of the trial.
+CALM_S: Final = 8.0  # Between two kills, in addition to those of the trial.
 SUBSCRIPTION: Final = {"topic": TOPIC, "start": "earliest", "max_deliveries": 10}
 
 

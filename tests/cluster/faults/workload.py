@@ -1,4 +1,4 @@
-"""Clients at work while a cluster is disturbed. Each runs in a thread and writes the history."""
+"""The clients of a trial. Each runs in a thread and records the history."""
 
 import threading
 import time
@@ -17,19 +17,19 @@ from confluent_kafka import (
 )
 from tests.cluster.faults.history import Copied, History, Partition, Transaction, Written
 
-DELIVERY_TIMEOUT_MS = 600_000  # Nothing is given up: what the cluster lost would go unnoticed.
+DELIVERY_TIMEOUT_MS = 600_000  # Never give up: losses of the cluster would go unnoticed.
 END_TIMEOUT_S = 120.0
 _PAUSE_S = 0.005
 _BATCH = 500
 _TRANSACTION_MAX = 100
 
 NO_LOGIN: Mapping[str, object] = {}
-# With the other strategy, a client that lost all brokers may wait for a coordinator for good.
+# With the other strategy, a client that lost all brokers may wait for a coordinator forever.
 RECOVERY = "none"
 
 
 class Worker(threading.Thread, ABC):
-    """Works until `end`, which fails with what ended it before."""
+    """Works until asked to end; an error becomes a problem in the history."""
 
     def __init__(self, name: str, history: History) -> None:
         super().__init__(name=name, daemon=True)
@@ -43,7 +43,7 @@ class Worker(threading.Thread, ABC):
     def run(self) -> None:
         try:
             self.work()
-        except Exception as error:  # A thread has nobody else to tell.
+        except Exception as error:  # Nothing else would see it.
             self.history.on_problem(f"{self.name} ended: {error!r}")
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Writer(Worker):
                 "client.id": name,
                 "acks": "all",
                 "enable.idempotence": idempotent,
-                # One that is not idempotent keeps its order so, unless a partition moves.
+                # This keeps the order of one that is not idempotent, unless a partition moves.
                 "max.in.flight": 5 if idempotent else 1,
                 "linger.ms": 2,
                 "message.timeout.ms": DELIVERY_TIMEOUT_MS,
@@ -191,7 +191,7 @@ class Copier(Worker):
         self._number = 0
 
     def work(self) -> None:
-        """A client with an error that it cannot mend, as when it was too slow, gets a successor."""
+        """A client with a fatal error, such as being too slow, is replaced."""
         while not self.is_stopping:
             with suppress(KafkaException):
                 self._live()
@@ -267,7 +267,7 @@ class Copier(Worker):
 
 
 def _retried(call: Callable[[], object], worker: Worker) -> None:
-    """As its error says that it may be; a client that is to end gives up after a while."""
+    """Retries abortable transactions; a client that should end gives up after a while."""
     deadline = time.monotonic() + END_TIMEOUT_S
     while True:
         try:
@@ -281,7 +281,7 @@ def _retried(call: Callable[[], object], worker: Worker) -> None:
 
 
 def _rewind(consumer: Consumer) -> None:
-    """To what is committed: what was read in a transaction that was aborted is read again."""
+    """Seeks to the committed offsets: records of an aborted transaction are read again."""
     for committed in consumer.committed(consumer.assignment(), timeout=30):
         if committed.offset == OFFSET_INVALID:
             low, _ = consumer.get_watermark_offsets(committed, timeout=30)
