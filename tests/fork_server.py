@@ -1,10 +1,9 @@
-"""Python programs that start in milliseconds: a process that has imported them forks them.
+"""Starts Python programs in milliseconds, by forking a process that has imported them.
 
-Most of what a broker takes to start is reading its modules, and the tests start hundreds. There is
-a server for each process of tests and each set of modules. It has no threads, opens nothing and
-ends with the tests; a child is a process of its own, with the arguments, the environment and the
-standard streams it was asked for, and runs `python -m MODULE` as that would. `tests/cli` starts the
-command itself.
+Most of a broker's startup is loading modules, and the tests start hundreds of brokers. There is one
+server per test process and set of modules. It has no threads, opens nothing and exits with the
+tests; a child is a process of its own, with the given arguments, environment and standard streams,
+and behaves like `python -m MODULE`. `tests/cli` starts the command itself.
 """
 
 import atexit
@@ -31,7 +30,7 @@ from typing import Any, NoReturn
 
 REPOSITORY = Path(__file__).parents[1]
 
-# What servers import. A broker is not to have what only commands or gateways need.
+# What servers import. A broker must not have what only commands or gateways need.
 BROKER = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.node_process")
 COMMANDS = (
     *BROKER,
@@ -49,11 +48,11 @@ GATEWAY = (
 )
 
 _REQUEST_BYTES_MAX = 1 << 20
-_ANSWER = struct.Struct(">i")  # The process id, and later how it ended, as Popen tells it.
+_ANSWER = struct.Struct(">i")  # The process id, and later the exit status, as in Popen.
 
 
 class ForkedProcess:
-    """What the tests use of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that the tests use."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class ForkedProcess:
         open_files_max: int | None = None,
         preloaded: tuple[str, ...] = BROKER,
     ) -> None:
-        """The process is killed with the server, which ends with this process."""
+        """The process is killed with the server, which exits with this process."""
         request = {
             "module": module,
             "arguments": list(arguments),
@@ -97,14 +96,14 @@ class ForkedProcess:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # The server has it, and says so next.
+            with contextlib.suppress(ProcessLookupError):  # The server has it, and reports it next.
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
     def _has_ended(self, timeout: float | None) -> bool:
-        waiting = select.poll()  # Which unlike select() takes a descriptor above 1023.
+        waiting = select.poll()  # Unlike select(), it accepts descriptors above 1023.
         waiting.register(self._answers, select.POLLIN)
         return bool(waiting.poll(None if timeout is None else timeout * 1000))
 
@@ -126,7 +125,7 @@ def run_forked(
     timeout: float,
     directory: Path | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """As `subprocess.run` with captured text."""
+    """Like `subprocess.run` with captured text."""
     with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
         process = ForkedProcess(
             module,
@@ -171,7 +170,7 @@ END
 
 
 def write_command(directory: Path) -> None:
-    """`ottla`, for a shell whose path the directory is on."""
+    """An `ottla` program, for a shell with the directory on its PATH."""
     directory.mkdir(exist_ok=True)
     path = _server(COMMANDS).path
     command = directory / "ottla"
@@ -231,10 +230,10 @@ class _Children:
         and is told itself."""
         self._requests = requests
         self._listener = listener
-        self._running: dict[int, tuple[int, int]] = {}  # By pidfd: process id, where to tell.
+        self._running: dict[int, tuple[int, int]] = {}  # By pidfd: process id, and where to report.
 
     def serve(self) -> None:
-        """Until the tests end."""
+        """Serves until the tests end."""
         while True:
             waiting: list[Any] = [self._requests, self._listener, *self._running]
             ready, _, _ = select.select(waiting, [], [])

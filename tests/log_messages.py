@@ -1,4 +1,4 @@
-"""What one logger has said: brokers and clients of other tests log in threads of their own."""
+"""One logger's messages: brokers and clients of other tests log in their own threads."""
 
 import pytest
 

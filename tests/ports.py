@@ -10,14 +10,14 @@ HOST = "127.0.0.1"
 
 
 class ReservedPort:
-    """As long as it lives nobody is given this port; a server that asks for its number gets it.
+    """While it exists nobody else gets this port, but a server can bind it by number.
 
-    The socket that holds it is bound and does not listen, and both sides set SO_REUSEADDR. A port
-    that is only found to be free can be another test's by the time that the server starts.
+    The socket that holds it is bound but not listening, and both sides set SO_REUSEADDR. A port
+    that was merely free a moment ago may belong to another test when the server starts.
     """
 
     def __init__(self, number: int = 0) -> None:
-        """OSError when the number is taken; 0 is any."""
+        """Raises OSError if the number is taken; 0 means any."""
         with socket.socket() as held:
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             held.bind((HOST, number))
@@ -29,7 +29,7 @@ class ReservedPort:
 
 
 def reserve_row(count: int) -> list[ReservedPort]:
-    """So many in a row, below those that the system gives to who asks for any."""
+    """That many ports in a row, below the system's ephemeral range."""
     while True:
         first = random.randrange(20_000, 32_000)
         with suppress(OSError):

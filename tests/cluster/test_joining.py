@@ -76,10 +76,7 @@ def test_a_directory_of_another_cluster_is_refused(
 
 def test_an_id_that_is_taken_is_refused(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster(1)
-    forever = (
-        "--set",
-        "broker.session.timeout.ms=3600000",
-    )  # So no session expires.
+    forever = ("--set", "broker.session.timeout.ms=3600000")  # No session expires.
     node = process(tmp_path / "a", "--id", "1", "--join", cluster.bootstrap, *forever)
     assert exit_of(node) == 1
     port = cluster.node(1).port

@@ -267,9 +267,8 @@ def test_a_reassignment_is_throttled_watched_and_done(cluster: ClusterProcesses)
         "leader.replication.throttled.replicas": "0:1",
         "follower.replication.throttled.replicas": "0:2,0:3",
     }
-    assert produce(cluster, "throttled", "meanwhile") == [
-        None
-    ]  # In-sync replicas are not throttled.
+    # In-sync replicas are not throttled.
+    assert produce(cluster, "throttled", "meanwhile") == [None]
     command.send_signal(signal.SIGINT)
     _, errors = command.communicate(timeout=TIMEOUT_S)
     assert command.returncode == 130

@@ -1,4 +1,4 @@
-"""A controller machine as the tests of the controller drive it: no log, no clock, no threads."""
+"""A controller machine for tests: no log, no clock, no threads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -87,7 +87,7 @@ class Cluster:
     def __init__(self, brokers: int = 1, racks: Sequence[str] = (), **static: Any) -> None:
         self.now_ms = 0
         self.records: list[Any] = []
-        self.records_before = 0  # For a test that looks at what is written after its preparation.
+        self.records_before = 0  # For tests that check what is written after their setup.
         ids = count(1)
         self.settings = ControllerSettings(
             cluster_id=CLUSTER_ID,
@@ -113,7 +113,7 @@ class Cluster:
         self.machine.on_loaded(self.now_ms)
 
     def advance(self, milliseconds: int) -> None:
-        """Time passes; what is due happens when it is due."""
+        """Time passes; due timers fire on time."""
         end_ms = self.now_ms + milliseconds
         while (due := self.timers.pop_due(end_ms)) is not None:
             self.now_ms, expiry = max(self.now_ms, due[0]), due[1]
@@ -121,7 +121,7 @@ class Cluster:
         self.now_ms = end_ms
 
     def pause(self, milliseconds: int) -> None:
-        """Time passes, and nothing happens before its end."""
+        """Time passes, and nothing fires until the end."""
         self.now_ms += milliseconds
         self.advance(0)
 
@@ -135,7 +135,7 @@ class Cluster:
         return partition
 
     def apply(self, result: Result[Any]) -> Any:
-        """Replay what the runtime would have appended; gives the response."""
+        """Replays what the runtime would append; returns the response."""
         self.replay(*result.records)
         for completion in result.completions:
             completion.deferred.settle(completion.outcome)
@@ -145,7 +145,7 @@ class Cluster:
         return self.apply(self.result_of(request, caller))
 
     def result_of(self, request: Any, caller: Caller | None = None) -> Result[Any]:
-        """Of the operation that is registered for the request."""
+        """The result of the operation registered for the request."""
         at = At(self.now_ms, len(self.records), caller)
         return OPERATIONS[request.__api_key__].method(self.machine, at)(request)
 
@@ -206,6 +206,6 @@ class Cluster:
 
 
 def answered(result: Result[R]) -> R:
-    """The response, which does not wait for anything."""
+    """The response, which must not be parked."""
     assert not isinstance(result.response, Deferred)
     return result.response

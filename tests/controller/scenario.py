@@ -1,4 +1,4 @@
-"""Scenarios as text: a command, a line of dashes, and the exact trace of what it brought about.
+"""Scenarios as text: a command, a line of dashes, and its exact trace.
 
     brokers 1 2 3 racks=a,b,c     they register, and their first heartbeats unfence them
     register 1 clean              a new process of broker 1 registers; after a clean stop, or not;
@@ -56,7 +56,7 @@ class Scenario(TextScenario):
         self.cluster = Cluster(brokers=0)
         self.cluster.machine.on_loaded(0)
         self.silent: set[int] = set()
-        self.lives: dict[int, int] = {}  # How often a broker was started.
+        self.lives: dict[int, int] = {}  # Number of starts of each broker.
 
     def command(self, command: str) -> Iterator[str]:
         name, *words = command.split()

@@ -117,7 +117,7 @@ def test_a_broker_that_waits_for_an_answer_is_not_silent(kit: Kit) -> None:
         kit.fire(now_ms)
     answer.settle("answer")
     kit.fire(4000)
-    assert kit.expired == []  # It may have had the answer only now.
+    assert kit.expired == []  # It may have received the response only now.
     kit.fire(5000)
     assert kit.expired == [(1, 5000)]
 

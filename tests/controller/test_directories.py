@@ -1,4 +1,4 @@
-"""A broker has several log directories, says what is in which, and loses one of them."""
+"""A broker with several log directories reports what is in which, and loses one of them."""
 
 from uuid import UUID
 
@@ -38,7 +38,7 @@ def directories(cluster: Cluster) -> tuple[UUID | None, ...]:
 def assigned(
     cluster: Cluster, *assignments: tuple[UUID, int], broker_id: int = 1, epoch: None = None
 ) -> list[ErrorCode]:
-    """Assignments are pairs of directory and partition index; gives the error of each."""
+    """Assignments are pairs of directory and partition index; returns the error of each."""
     broker = cluster.image.brokers[broker_id]
     request = assign.AssignReplicasToDirsRequest(
         broker_id=BrokerId(broker_id),
@@ -88,7 +88,7 @@ def test_leaders_leave_a_directory_that_failed_and_the_others_stay() -> None:
     assert not response.is_fenced
     assert (partition(cluster, 0).leader, partition(cluster, 0).isr) == (2, (2,))
     assert (partition(cluster, 1).leader, partition(cluster, 1).isr) == (1, (1, 3))
-    assert cluster.heartbeat_result(1, offline_log_dirs=(A,)).records == ()  # Told again.
+    assert cluster.heartbeat_result(1, offline_log_dirs=(A,)).records == ()  # Reported again.
 
 
 def test_many_partitions_leave_a_directory_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_replicas_in_a_full_directory_are_left_to_others() -> None:
     assert (partition(cluster, 0).leader, partition(cluster, 0).isr) == (2, (2,))
     assert (partition(cluster, 1).leader, partition(cluster, 1).isr) == (1, (1, 3))
     assert not cluster.image.brokers[1].fenced
-    assert cluster.heartbeat_result(1, cordoned_log_dirs=(A,)).records == ()  # Told again.
+    assert cluster.heartbeat_result(1, cordoned_log_dirs=(A,)).records == ()  # Reported again.
 
 
 def test_a_broker_whose_only_directory_is_full_need_not_have_named_it() -> None:

@@ -23,7 +23,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def moved_leaders(partitions: int = 1, **static: Any) -> Cluster:
-    """Broker 1 is back in sync with everything, and 2 leads."""
+    """Broker 1 is in sync everywhere again, and 2 leads."""
     cluster = Cluster(brokers=2, **static)
     assignments = dict.fromkeys(range(partitions), (1, 2))
     cluster.call(creation(topic("orders", assignments=assignments)))

@@ -37,7 +37,7 @@ def alteration(
     index: int = 0,
     **fields: Any,
 ) -> AlterPartitionRequest:
-    """Of the present epochs, unless they are given; brokers in `isr` may have an epoch."""
+    """A request with the current epochs by default; brokers in `isr` may have an epoch."""
     partition = cluster.image.partition("orders", index) or cluster.partition("orders", 0)
     states = (member if isinstance(member, tuple) else (member, -1) for member in isr)
     present = PartitionData(

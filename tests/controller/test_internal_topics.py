@@ -16,7 +16,7 @@ INTERNAL, TIMER = "__internal", "internal topics"
 
 
 def grown(partitions: int, *, brokers: int = 3, on: int = 1, **arguments: Any) -> Cluster:
-    """The topic was created when `on` was the only broker."""
+    """The topic was created while `on` was the only broker."""
     cluster = Cluster(brokers=brokers, **arguments)
     cluster.machine.on_loaded(0)
     assignments = dict.fromkeys(range(partitions), (on,))
@@ -26,7 +26,7 @@ def grown(partitions: int, *, brokers: int = 3, on: int = 1, **arguments: Any) -
 
 
 def look(cluster: Cluster) -> tuple[tuple[Any, ...], int]:
-    """The records of the next look, and when the one after it is."""
+    """The records of the next check, and the wait before the one after it."""
     deadline_ms, expiry = cluster.timers.deadlines.pop(TIMER)
     result = expiry(deadline_ms)
     cluster.apply(result)

@@ -47,7 +47,7 @@ class Kit:
     ],
 )
 def test_the_minimum_is_what_all_nodes_know(configs: list[ConfigRecord], expected: int) -> None:
-    """The file of this node says 2; the others' files may not."""
+    """This node's file says 2; the others' files may differ."""
     kit = Kit(min_insync_replicas=2)
     kit.cluster.replay(*configs)
     assert kit.change().min_isr == expected

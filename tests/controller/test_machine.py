@@ -32,7 +32,7 @@ BROKERS = st.integers(1, 4)
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Whatever is asked of it, a controller can be rebuilt from its log and from its snapshot."""
+    """After any requests, a controller can be rebuilt from its log and from its snapshot."""
 
     def __init__(self) -> None:
         super().__init__()

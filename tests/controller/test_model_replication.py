@@ -1,8 +1,8 @@
-"""A cluster with logs that are only their lengths: whoever is elected cleanly has what was acked.
+"""A cluster whose logs are just lengths: a cleanly elected leader has every acked record.
 
-The brokers behave as replication does: the leader says who is in sync, a record is acknowledged
-when all that are in sync have it, and they are enough. A broker that crashes may lose the end of
-its logs, and then says so, or its whole disk.
+The brokers behave like replication: the leader reports who is in sync, a record is acknowledged
+once all in-sync replicas have it, and there are enough of them. A broker that crashes may lose the
+end of its logs, and then says so, or its whole disk.
 """
 
 from hypothesis import settings
@@ -84,7 +84,7 @@ class Replicated(RuleBasedStateMachine):
         self.cluster.call(request)
 
     def lose(self, broker_id: int, end: int) -> None:
-        """What it had is gone; that is nobody's fault if no other replica is known to have it."""
+        """Its records are gone; that is allowed if no other replica is known to have them."""
         self.ends[broker_id] = min(self.ends[broker_id], end)
         partition = self.partition
         known = {*partition.isr, *(partition.eligible_leader_replicas or ())}

@@ -20,7 +20,7 @@ OF_ANN: Entity = ((USER, "ann"),)
 
 
 def limited_cluster(entity: Entity = OF_ANN) -> Cluster:
-    """Two partitions a second; 22 of them can be saved up."""
+    """Two partitions per second; up to 22 can accumulate."""
     cluster = Cluster()
     cluster.replay(quota_record(entity, CONTROLLER_MUTATION_RATE, 2.0))
     return cluster

@@ -94,7 +94,7 @@ def test_a_set_that_grows_enough_forgets_the_eligible_ones() -> None:
 
 
 def test_an_eligible_leader_that_acknowledges_alone_ends_the_eligibility_of_the_others() -> None:
-    """The minimum was lowered while nobody was in sync: what it takes from now on only it has."""
+    """The minimum was lowered while nobody was in sync: only this leader has new records."""
     old = partition(isr=(), leader=-1, eligible_leader_replicas=(2, 3), last_known_elr=(1,))
     assert change_of(old, 2, min_isr=1).record() == record(
         isr=(2,), leader=2, eligible_leader_replicas=(), last_known_elr=()

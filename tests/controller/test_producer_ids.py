@@ -32,7 +32,7 @@ def test_blocks_of_a_thousand_follow_each_other() -> None:
 
 @pytest.mark.parametrize("given", [0, 7000])
 def test_ids_begin_apart_from_those_of_other_clusters(given: int) -> None:
-    """Also in a cluster that has given some from 0 on."""
+    """Even in a cluster that has already assigned ids from 0."""
     request = AllocateProducerIdsRequest(broker_id=BrokerId(1), broker_epoch=i64(0))
     cluster = Cluster()
     if given:

@@ -1,4 +1,4 @@
-"""A broker that leads and resigns as the test says, with a machine of keys and values."""
+"""A broker that leads and resigns on command, with a key-value machine."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -55,7 +55,7 @@ class PairCodec:
 
 
 class Pairs:
-    """Values by key; those of a transaction count when it is committed."""
+    """Values by key; those of a transaction count once it is committed."""
 
     def __init__(self, timers: Timers) -> None:
         self.timers = timers
@@ -89,7 +89,7 @@ class Pairs:
 
 
 class BrokerKit:
-    """Use it inside a running loop; the disk survives `restart`."""
+    """Use it inside a running event loop; the disk survives `restart`."""
 
     def __init__(
         self, disk: FaultyFilesystem | None = None, policy: FlushPolicy = FlushPolicy.ACK
@@ -173,7 +173,7 @@ class BrokerKit:
         return self.submit(lambda machine, now_ms: machine.get(key))
 
     async def loaded(self, key: str = "0") -> Pairs:
-        """The machine of the key's coordinator, once it is loaded."""
+        """The machine of the key's coordinator, once loaded."""
         while True:
             try:
                 return self.coordinators.find(key).machine

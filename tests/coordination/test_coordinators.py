@@ -61,7 +61,7 @@ def test_leadership_moves_away_and_back() -> None:
         kit.elect(1)
         after = await kit.loaded()
         assert after is not before
-        # The append was never answered; it is in the log all the same.
+        # The append was never answered, but it is in the log.
         assert after.values == {"a": "2"}
         await kit.put(("a", "3"))
         assert kit.get("a").result() == "3"

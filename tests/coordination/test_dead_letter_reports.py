@@ -1,4 +1,4 @@
-"""What an operator reads when dead letters cannot be written: few lines, whatever the number."""
+"""The log lines when dead letters cannot be written: few, however many letters."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Dead letters are written by whoever leads their partition, in batches, and never lost."""
+"""Dead letters are written by their partition's leader, in batches, and never lost."""
 
 import dataclasses
 import gc
@@ -189,7 +189,7 @@ def test_letters_wait_in_the_state_of_the_share_partition(node: SingleNode) -> N
     again = node.run(node.broker.share.partitions.find(GROUP, TopicIdPartition(*key(node)[1:])))
     wait_until_sent(node, again)
     sent = {tuple(record.value for record in batch) for batch in other.batches}
-    assert sent == {(b"0", b"1")}  # Perhaps twice: one may have been under way.
+    assert sent == {(b"0", b"1")}  # Perhaps twice: one may have been in flight.
     summary = node.run(node.broker.share.persister.read_summary(key(node)))
     assert node.run(dead_letter_note(node.broker, key(node), summary)) is None
 
@@ -234,7 +234,7 @@ def test_letters_of_deleted_records_count_as_written(node: SingleNode) -> None:
 
 
 def test_letters_wait_for_the_high_watermark(node: SingleNode) -> None:
-    """A new leader learns from its followers how far its log is committed."""
+    """A new leader learns its high watermark from its followers."""
     source = node.partition("orders", 0)
     append(node, b"later")
     source.log.high_watermark = COUNT
@@ -280,7 +280,7 @@ def test_letters_of_a_new_leader_are_sent_when_its_followers_confirm_them(
 
 
 def test_letters_beyond_the_end_of_the_log_count_as_written(node: SingleNode) -> None:
-    """As after an unclean election, which loses records."""
+    """Like after an unclean election, which loses records."""
     source = node.partition("orders", 0)
     letters = letters_of(3, COUNT, COUNT + 5)
 
@@ -291,7 +291,7 @@ def test_letters_beyond_the_end_of_the_log_count_as_written(node: SingleNode) ->
 
 
 def test_letters_that_wait_are_sent_without_a_consumer(node: SingleNode) -> None:
-    """As after a restart: the share-partition is in no broker's memory."""
+    """Like after a restart: the share-partition is in no broker's memory."""
     other = other_broker(node, *[ErrorCode.not_leader_or_follower] * 3)
     lead_elsewhere(node)
     reject(node, 1, 2)

@@ -32,7 +32,7 @@ ABORT = TransactionMarker(producer_id=8, producer_epoch=0, coordinator_epoch=3, 
 VERSION = i8(2)
 
 
-# The broker, the request and what it is answered.
+# The broker, the request and its response.
 Asked = tuple[int, WriteTxnMarkersRequest, asyncio.Future[WriteTxnMarkersResponse]]
 
 

@@ -22,7 +22,7 @@ CONFIGS: dict[str, Any] = {"cleanup_policy": "compact", "min_insync_replicas": "
 
 
 class Client:
-    """Joins a group, and again after a refusal that will pass, as consumers do."""
+    """Joins a group, retrying after retriable errors, as consumers do."""
 
     def __init__(self, cluster: Cluster, name: str = "client") -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""A share coordinator on another broker does what one in this process does."""
+"""A share coordinator on another broker behaves like one in this process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ class Remote:
         self.persister = SharePersister(lambda _: self.coordinator)
 
     async def prepare(self) -> SharePartitionKey:
-        """A topic, and the one for its state."""
+        """A topic, and the topic of its state."""
         name = TopicName(f"topic-{uuid4()}")
         topic = CreatableTopic(
             name=name, num_partitions=i32(1), replication_factor=i16(1), assignments=(), configs=()

@@ -1,4 +1,4 @@
-"""Broker 1 asks; broker 2 coordinates every transactional id, until it is told otherwise."""
+"""Broker 1 asks; broker 2 coordinates every transactional id, until a test changes that."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ REFUNDS = AskedTransaction("refunds", 8, 0)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-# The broker, the request and what it is answered.
+# The broker, the request and its response.
 Asked = tuple[int, AddPartitionsToTxnRequest, asyncio.Future[AddPartitionsToTxnResponse]]
 
 
@@ -216,7 +216,7 @@ def test_in_the_end_the_producer_is_told_that_it_is_still_being_completed(
         assert await code_of(call) is ErrorCode.concurrent_transactions
 
     run(test)
-    assert 0.5 < sum(RETRY_DELAYS_S) < 2  # Shorter than clients wait for an answer.
+    assert 0.5 < sum(RETRY_DELAYS_S) < 2  # Shorter than clients wait for a response.
 
 
 def test_who_coordinates() -> None:

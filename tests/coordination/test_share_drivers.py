@@ -1,4 +1,4 @@
-"""What drives share groups on a broker: the state of share-partitions is written, lost, pruned."""
+"""The share group driver of a broker: writing, losing and pruning share-partition state."""
 
 import asyncio
 import dataclasses
@@ -257,7 +257,7 @@ class CountingExecutor(Executor):
 def fetched_with_reads_in_threads(
     node: SingleNode, terms: ShareFetchTerms = TERMS
 ) -> tuple[tuple[AcquiredRange, ...], int]:
-    """What a fetch acquires, and how often it read in a thread."""
+    """The records acquired by a fetch, and its number of reads in a thread."""
     led, topic_partition = find(node), TopicIdPartition(*key(node)[1:])
     executor = CountingExecutor(node.broker.executor)
 
@@ -342,7 +342,7 @@ def test_whoever_waits_is_woken_when_a_time_comes(node: SingleNode) -> None:
 
 
 class SetClock:
-    """A clock that somebody sets."""
+    """A clock that a test sets."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -14,7 +14,7 @@ BATCH = bytes(build_batch([Record(value=bytes(20_000))] * 2))
 
 
 class Log:
-    """Batches of two records; what is read of it is counted."""
+    """Batches of two records; reads are counted."""
 
     def __init__(self, batches_count: int) -> None:
         self.batches_count = batches_count

@@ -3,9 +3,9 @@
     python -m tests.deploy.rolling_stops --base localhost/python --rounds 1
 
 Builds deploy/Dockerfile with buildah (chroot isolation, so that no daemon is needed) on `--base`,
-an image with Python, or takes what `--image` names. Each broker runs in namespaces of its own by
-bubblewrap, as the user of the image, as process 1 and on a read-only root; the network is the
-machine's. A stop is SIGTERM to process 1, as `docker stop` does. Needs buildah and bwrap.
+an image with Python, or uses `--image`. Each broker runs in its own namespaces by bubblewrap, as
+the image's user, as process 1 and on a read-only root; the network is the machine's. A stop is
+SIGTERM to process 1, as by `docker stop`. Needs buildah and bwrap.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def buildah(*arguments: str) -> str:
 
 
 def build(base: str) -> str:
-    """The machine's certificates are lent to the build, for package indexes behind a proxy."""
+    """Mounts the machine's certificates into the build, for package indexes behind a proxy."""
     certificates = "/etc/ssl/certs:/etc/ssl/certs:ro"
     return buildah(
         "bud",
@@ -59,7 +59,7 @@ def build(base: str) -> str:
 
 
 class Broker:
-    """One container, with data that outlives it."""
+    """One container, whose data outlives it."""
 
     def __init__(self, node_id: int, root: Path, directory: Path, brokers: "list[Broker]") -> None:
         self.node_id = node_id
@@ -104,7 +104,7 @@ class Broker:
             self._pid = json.load(information)["child-pid"]
 
     def stop(self) -> float:
-        """Seconds until it had ended."""
+        """Seconds until it exited."""
         assert self._sandbox is not None
         began = time.monotonic()
         os.kill(self._pid, signal.SIGTERM)
@@ -140,7 +140,7 @@ class Broker:
 
 
 class Writer:
-    """Writes numbers one after the other until it is told to stop."""
+    """Writes numbers one after another until stopped."""
 
     def __init__(self, servers: str) -> None:
         self.acked: set[int] = set()
@@ -194,7 +194,7 @@ def read_all(servers: str, count: int) -> list[int]:
 
 
 def run(root: Path, directory: Path, rounds: int) -> list[str]:
-    """What went wrong."""
+    """Returns the findings."""
     brokers: list[Broker] = []
     for node_id in (1, 2, 3):
         brokers.append(Broker(node_id, root, directory, brokers))

@@ -64,13 +64,13 @@ def test_what_is_rendered_is_as_kubernetes_has_it(case: str) -> None:
 
 
 def _relative(schemas: Path, directory: Path) -> Path:
-    """The schemas with references that lead from file to file, as kubeconform follows them."""
+    """The schemas, with references between files, as kubeconform resolves them."""
     rewritten = directory / "schemas"
     rewritten.mkdir()
     for path in schemas.glob("*.json"):
         text = path.read_text().replace('"/api/_definitions.json#', '"_definitions.json#')
         schema = json.loads(text)
-        schema.pop("$id", None)  # An address from which the references would be followed.
+        schema.pop("$id", None)  # A base address that would resolve the references.
         (rewritten / path.name).write_text(json.dumps(schema))
     return rewritten
 
@@ -116,7 +116,7 @@ def test_a_new_cluster_is_begun_by_the_first_broker_alone() -> None:
         return str(brokers["spec"]["template"]["spec"]["containers"][0]["args"][0])
 
     def started(script: str, ordinal: int) -> str:
-        """What the shell makes of it."""
+        """The words after the shell has parsed them."""
         asked = script.replace("exec ottla serve", "echo")
         done = subprocess.run(
             ["sh", "-ec", asked],

@@ -1,4 +1,4 @@
-"""deploy/Dockerfile and deploy/docker-compose.yml, as far as they can be checked without an engine.
+"""deploy/Dockerfile and deploy/docker-compose.yml, checked without a container engine.
 
 `python -m tests.deploy.rolling_stops` builds the image and runs it.
 """

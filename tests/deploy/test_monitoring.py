@@ -1,4 +1,4 @@
-"""Alerts and dashboards: made from their source, and understood by Prometheus itself."""
+"""Alerts and dashboards: generated from their source, and valid for Prometheus itself."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ from pyspark_ottla.pipeline.progress import Progress
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks.md"
 CLI = Path(__file__).parents[2] / "docs" / "cli.md"
 PATIENCE_S = 90.0
-# Shown by nothing but trouble, which the test does not make.
+# Shown only in trouble, which the test does not cause.
 MAY_BE_EMPTY = {"certificates", "errors", "refusals"}
 
 PANELS = [panel for dashboard in DASHBOARDS for panel in dashboard.panels]
@@ -120,7 +120,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture(scope="module")
 def traffic(cluster: EmbeddedCluster) -> Iterator[None]:
-    """Consumers of a group and of a share group that stay."""
+    """Long-running consumers of a group and of a share group."""
     topic = cluster.topic("orders")
     producer = Producer(cluster.client_config)
     for number in range(10):
@@ -135,7 +135,7 @@ def traffic(cluster: EmbeddedCluster) -> Iterator[None]:
     servers = cluster.bootstrap_servers
     with ShareConsumer(group_id="workers", bootstrap_servers=servers) as workers:
         workers.subscribe(topic)
-        while not workers.poll(0.5):  # Its group begins at the end.
+        while not workers.poll(0.5):  # Its group starts at the end.
             producer.produce(topic, b"work")
             producer.flush(60)
         yield
@@ -146,7 +146,7 @@ def traffic(cluster: EmbeddedCluster) -> Iterator[None]:
 def prometheus(
     cluster: EmbeddedCluster, traffic: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The address of one that scrapes the nodes and a pipeline."""
+    """The address of a Prometheus that scrapes the nodes and a pipeline."""
     found = shutil.which("prometheus")
     if found is None:
         pytest.skip("prometheus is not installed (Debian's package prometheus)")
@@ -191,7 +191,7 @@ def prometheus(
 def _wait_until_ready(address: str) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        with contextlib.suppress(OSError):  # It starts; HTTPError is one.
+        with contextlib.suppress(OSError):  # It is starting; HTTPError is an OSError.
             urllib.request.urlopen(f"{address}/-/ready", timeout=60).close()
             return
         assert time.monotonic() < deadline, "prometheus does not start"
@@ -205,7 +205,7 @@ def ask(prometheus: str, path: str, **parameters: str) -> Any:
 
 
 def results(prometheus: str, query: str) -> Any:
-    """Of a query with a range that two scrapes are in, and all variables open."""
+    """The result of a query over two scrapes, with all variables open."""
     query = re.sub(r"\$(topic|group)\b", ".*", query.replace("$interval", "1m"))
     return ask(prometheus, "query", query=query)["result"]
 
@@ -225,16 +225,16 @@ def _is_empty(prometheus: str, panel: Panel, query: str) -> bool:
         found = results(prometheus, query)
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.SERVICE_UNAVAILABLE:
-            return True  # It starts.
+            return True  # It is starting.
         raise AssertionError(f"{query}: {error.read().decode()}") from error
     except OSError:
-        return True  # It starts.
+        return True  # It is starting.
     return not found and panel.needs not in MAY_BE_EMPTY
 
 
 @pytest.mark.process
 def test_a_healthy_cluster_is_left_alone(prometheus: str) -> None:
-    """No alert but those that a slow machine may cause."""
+    """No alerts except those that a slow machine may cause."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         groups = ask(prometheus, "rules")["groups"]

@@ -65,7 +65,7 @@ def run(step: Step, directory: Path, environment: dict[str, str]) -> None:
 
 
 def run_tests(tests: Sequence[str], directory: Path, environment: Mapping[str, str]) -> str:
-    """Each is a file of tests for pytest; what it prints."""
+    """Runs each as a pytest file; returns the output."""
     (directory / "pytest.ini").write_text("[pytest]\n")
     for number, text in enumerate(tests):
         (directory / f"test_{number}.py").write_text(text)

@@ -1,4 +1,4 @@
-"""One shell in which the commands of a document are typed, so that jobs and variables stay."""
+"""One shell for all commands of a document, so that jobs and variables persist."""
 
 import os
 import selectors
@@ -33,7 +33,7 @@ class Shell:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop what was started in the background; its parent is the shell."""
+        """Stop background jobs; the shell is their parent."""
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(b"\nkill $(jobs -p) 2>/dev/null; wait\n")
@@ -47,7 +47,7 @@ class Shell:
             self._process.stdout.close()
 
     def run(self, command: str, timeout_s: float) -> tuple[int, str]:
-        """The exit code and what it printed."""
+        """The exit code and the output."""
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(f'{command}\necho "{_END} $?"\n'.encode())

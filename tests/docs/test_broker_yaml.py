@@ -9,7 +9,7 @@ import yaml
 from ottla.node.config import BROKER_SCHEMA
 
 FILE = Path(__file__).parents[2] / "config" / "broker.yaml"
-# Commented out, but no default: addresses of one's own.
+# Commented out, but not defaults: the user's own addresses.
 EXAMPLES = {"advertised.listeners", "controller.quorum.bootstrap.servers"}
 
 DEFAULTS = dict(re.findall(r"^# ([a-z][a-z.]+): (\S+)$", FILE.read_text(), re.MULTILINE))

@@ -1,4 +1,4 @@
-"""docs/cli.md has every command and every option, and none that is not there."""
+"""docs/cli.md has every command and every option, and no others."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Every example of the client runs as its reader would run it."""
+"""Every client example runs as a reader would run it."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from ottla.testing import EmbeddedBroker
 
 EXAMPLES = REPOSITORY / "examples/clients"
 
-# What the last line says, or the first words of it.
+# The last line, or its first words.
 LAST_LINES = {
     "backpressure.py": "200 pictures, paused",
     "fault_tolerance.py": "True",

@@ -1,4 +1,4 @@
-"""The examples with frameworks run as their reader would run them."""
+"""The framework examples run as a reader would run them."""
 
 import os
 import re

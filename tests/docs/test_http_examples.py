@@ -1,4 +1,4 @@
-"""Every example over HTTP runs as its reader would run it, the page in a real browser."""
+"""Every HTTP example runs as a reader would run it, the page in a real browser."""
 
 import os
 import subprocess

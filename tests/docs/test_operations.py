@@ -1,4 +1,4 @@
-"""Every command of docs/OPERATIONS.md, in its order, with real nodes."""
+"""Every command of docs/OPERATIONS.md, in order, with real nodes."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(1200)]
 TIMEOUT_S = 300
 PORTS = ("9092", "9093", "9094", "9095")
 
-# Who is only slow is not taken for dead, or the lists would show it.
+# Slow nodes must not be declared dead, or the lists would show it.
 PATIENT = {
     "OTTLA_BROKER_SESSION_TIMEOUT_MS": "10000",
     "OTTLA_CONTROLLER_QUORUM_FETCH_TIMEOUT_MS": "5000",
@@ -53,7 +53,7 @@ def run(shell: Shell, command: str, step: Step) -> None:
 
 
 def without_notices(printed: str) -> str:
-    """Without what the shell says of its jobs, and the progress on stderr."""
+    """Without the shell's job messages, and progress on stderr."""
     notices = r"^(\[\d+\].*|.*Killed.*|\d+ of \d+ partitions done.*)\n"
     return re.sub(notices, "", printed, flags=re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Every block of the documents runs, in their order, against a new broker."""
+"""Every block of the documents runs, in order, against a new broker."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The documents become a site in which every link leads somewhere."""
+"""The documents become a site in which every link is valid."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 """Every extra, alone in a virtual environment that has nothing else, does what its page says.
 
 `make extras`, or `python -m tests.extras.trial delta` for one. It installs from the package index,
-and runs Spark, for which the machine must have Java; so it is no part of `make test`.
+and runs Spark, which needs Java; so it is not part of `make test`.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.ports import ReservedPort, reserve_row
 
 REPOSITORY = Path(__file__).parents[2]
 START_TIMEOUT_S = 240
-WHO = ("anna", "ben")  # Get mail, in the pages of frameworks.
+WHO = ("anna", "ben")  # They get mail in the frameworks' pages.
 
 _COUNT = """
 import os, sys
@@ -42,14 +42,14 @@ _REFUSED = "pip install 'ottla[delta]' or 'ottla[iceberg]'"
 
 
 class Installed:
-    """A virtual environment with the wheel and one extra, and a broker that it runs."""
+    """A virtual environment with the wheel and one extra, and its broker."""
 
     def __init__(self, directory: Path, bootstrap: str) -> None:
         self.directory = directory
         self.bootstrap = bootstrap
 
     def run(self, *command: str, code: int = 0, text: str = "") -> str:
-        """What the program of the environment prints; it must end with the code."""
+        """The output of a program of the environment, which must exit with `code`."""
         program = str(self.directory / "venv" / "bin" / command[0])
         done = subprocess.run(
             [program, *command[1:]],
@@ -66,7 +66,7 @@ class Installed:
 
     @contextmanager
     def started(self, *command: str) -> Iterator[Path]:
-        """Runs beside what is in the block, which gets its output, and must end in good order."""
+        """Runs during the `with` block, which gets its output; it must stop cleanly."""
         program = str(self.directory / "venv" / "bin" / command[0])
         path = self.directory / f"{command[0]}-{command[1]}.log"
         with path.open("wb") as log:
@@ -155,14 +155,14 @@ asyncio.run(main())
 
 
 def nothing(installed: Installed) -> None:
-    """The broker and its commands, and a clear word where an extra is needed."""
+    """The broker and its commands, and a clear message if an extra is needed."""
     assert "lamp" in installed.run("ottla", "consume", "orders", "--tail", "2")
     refused = installed.run("ottla", "table", "sync", "orders", "--to", "delta:t", code=1)
     assert _REFUSED in refused, refused
 
 
 def spark(session: str) -> Callable[[Installed], None]:
-    """In a session that is made by this method of the builder."""
+    """Runs in a session created by this method of the builder."""
 
     def count(installed: Installed) -> None:
         program = _COUNT.format(session=session, bootstrap=installed.bootstrap)
@@ -184,7 +184,7 @@ def java(installed: Installed) -> None:
 
 
 def gateway(installed: Installed) -> None:
-    """Records of a topic come as events, from the first one on."""
+    """A topic's records arrive as events, from the first one on."""
     port = ReservedPort()
     with installed.started("ottla", "gateway", "--port", str(port)) as log:
         wait_until(lambda: answers(f"http://127.0.0.1:{port}/ready"), log)
@@ -209,7 +209,7 @@ def wait_until(reached: Callable[[], bool], log: Path) -> None:
 
 
 def framework(name: str) -> Callable[[Installed], None]:
-    """The programs of its page: a worker does what the second one sends."""
+    """The programs of its page: a worker runs what the second one sends."""
 
     def work(installed: Installed) -> None:
         page = (REPOSITORY / "docs" / "frameworks" / f"{name}.md").read_text()
@@ -226,7 +226,7 @@ def framework(name: str) -> Callable[[Installed], None]:
 
 
 def secure(installed: Installed) -> None:
-    """A locked node of its own; who has no login is not served."""
+    """A secured node of its own; clients without a login are refused."""
     ports = reserve_row(2)
     server = ["-b", f"127.0.0.1:{ports[0]}"]
     login = [*server, "--command-config", "secure/clients/admin.properties"]

@@ -1,4 +1,4 @@
-"""A real browser without a window: Chromium, driven over the protocol of WebDriver."""
+"""A real browser without a window: Chromium, driven over WebDriver."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ _ARGUMENTS = (
 
 
 class Browser:
-    """Skips the test where there is no Chromium."""
+    """Skips the test if there is no Chromium."""
 
     def __init__(self, directory: Path) -> None:
         driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
@@ -65,12 +65,12 @@ class Browser:
         self._post(f"/session/{self._session}/url", url=url)
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What the script returns."""
+        """The script's result."""
         path = f"/session/{self._session}/execute/sync"
         return self._post(path, script=script, args=list(arguments))
 
     def run_until_done(self, script: str, *arguments: Any) -> Any:
-        """What the script gives to `done`, its last argument."""
+        """The value that the script passes to `done`, its last argument."""
         path = f"/session/{self._session}/execute/async"
         script = f"const done = arguments[arguments.length - 1];\n{script}"
         return self._post(path, script=script, args=list(arguments))

@@ -1,4 +1,4 @@
-"""A real gateway before the broker of the run; with OTTLA_TEST_BOOTSTRAP before that one."""
+"""A real gateway for the run's broker, or the one named by OTTLA_TEST_BOOTSTRAP."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def gateway(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
-    """One for the run; a test that stops or kills makes its own."""
+    """One per run; a test that stops or kills one creates its own."""
     with GatewayProcess(tmp_path_factory.mktemp("gateway"), bootstrap) as process:
         yield process
 
@@ -32,7 +32,7 @@ def http(gateway: GatewayProcess) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def topic(bootstrap: str) -> str:
-    """A new one with two partitions."""
+    """A new topic with two partitions."""
     return make_topic(bootstrap)
 
 

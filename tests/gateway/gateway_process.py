@@ -1,4 +1,4 @@
-"""A gateway in a process of its own, on a free port; stopped by its process id."""
+"""A gateway in its own process, on a free port, stopped by its process id."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ class GatewayProcess:
     def __init__(
         self, directory: Path, bootstrap: str, *arguments: str, authorities: Path | None = None
     ) -> None:
-        """`authorities` are those of its certificate, if it has one."""
+        """`authorities` are the authorities of its certificate, if it has one."""
         self.port = ReservedPort()
         self.tls = ssl.create_default_context(cafile=authorities) if authorities else None
         self.url = f"{'http' if self.tls is None else 'https'}://{HOST}:{self.port}"
@@ -60,11 +60,11 @@ class GatewayProcess:
                 raise AssertionError(f"the gateway did not start\n{self.log_text()}")
 
     def stop(self) -> int:
-        """Ask it to end as an operator does, and return its exit code."""
+        """Stop it as an operator would; returns its exit code."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, like a crash."""
         self._end(signal.SIGKILL)
 
     def log_text(self) -> str:

@@ -1,4 +1,4 @@
-"""A server that takes webhooks, and answers as a test tells it to."""
+"""A webhook receiver that answers as a test says."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ PATIENCE_S = 240
 
 
 class Call(NamedTuple):
-    headers: Mapping[str, str]  # Names in lower case.
+    headers: Mapping[str, str]  # Lower-case names.
     body: bytes
 
     @property

@@ -1,4 +1,4 @@
-"""Requests that are signed as AWS wants it, by the library that its clients use."""
+"""Requests with AWS signatures, made by the library of its clients."""
 
 import datetime as dt
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ottla serve --http`: a gateway that starts, is kept and stops with its node."""
+"""`ottla serve --http`: a gateway that starts, restarts and stops with its node."""
 
 import os
 import signal
@@ -53,9 +53,9 @@ def test_the_gateway_comes_again_and_goes_with_its_node(tmp_path: Path) -> None:
 
 
 def take_from_gateway(broker: BrokerProcess, port: ReservedPort) -> socket.socket:
-    """Listens on the port of the gateway, which is killed for it."""
+    """Kills the gateway and takes over its port."""
     while True:
-        with suppress(ValueError, ProcessLookupError):  # None runs now.
+        with suppress(ValueError, ProcessLookupError):  # None is running now.
             os.kill(gateway_of(broker.pid), signal.SIGKILL)
         with suppress(OSError):
             return socket.create_server((HOST, port.number))
@@ -81,7 +81,7 @@ def test_a_gateway_whose_port_was_taken_says_so_once_and_comes_back(tmp_path: Pa
 
 
 def families(url: str) -> dict[str, int]:
-    """How many times each is declared on a page of metrics."""
+    """How often each metric is declared on a page."""
     page = httpx.get(f"{url}/metrics", timeout=PATIENT).text
     names = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE ")]
     return {name: names.count(name) for name in names}

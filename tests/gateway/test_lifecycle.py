@@ -1,4 +1,4 @@
-"""What was acknowledged is there, however the gateway ends."""
+"""Acknowledged records survive, however the gateway ends."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def doomed(bootstrap: str, tmp_path: Path) -> Iterator[GatewayProcess]:
 
 
 def publish_until_it_ends(gateway: GatewayProcess, topic: str, name: int) -> list[str]:
-    """What was acknowledged."""
+    """The acknowledged records."""
     acknowledged: list[str] = []
     with httpx.Client(base_url=gateway.url, timeout=PATIENT) as client:
         for number in range(100_000):
@@ -65,9 +65,9 @@ def test_a_request_that_waits_is_answered_at_the_end(doomed: GatewayProcess, top
     with ThreadPoolExecutor(1) as pool:
         path = f"{doomed.url}/topics/{topic}/partitions/0/records?offset=0&wait=60000"
         waiting = pool.submit(httpx.get, path, timeout=PATIENT)
-        time.sleep(1)  # So that it most likely waits; if it does not yet, the answer is the same.
+        time.sleep(1)  # By now it most likely waits; if not, the answer is the same.
         assert doomed.stop() == 0
         try:
             assert waiting.result().json()["records"] == []
         except httpx.ConnectError:
-            pass  # It came too late to be served.
+            pass  # It arrived too late to be served.

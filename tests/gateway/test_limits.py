@@ -1,4 +1,4 @@
-"""Bounds of the application itself, without a socket."""
+"""Limits of the application itself, without a socket."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ SCOPE = {
 
 
 def ask(settings: GatewaySettings, receive: Callable[[], Awaitable[Any]]) -> tuple[int, Any]:
-    """The status and the body of the answer."""
+    """The status and the body of the response."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""A gateway at a cluster with locks: it logs in, and so do those who ask it."""
+"""A gateway for a secured cluster: it logs in, and so do its users."""
 
 import asyncio
 import base64
@@ -114,7 +114,7 @@ def login(locked: Locked) -> Path:
 
 @pytest.fixture(scope="module")
 def basic(locked: Locked, login: Path) -> Iterator[GatewayProcess]:
-    """With HTTPS, the login of its own, and users who name themselves."""
+    """With HTTPS, its own login, and HTTP Basic users."""
     process = GatewayProcess(
         locked.directory,
         locked.sasl_ssl,
@@ -190,7 +190,7 @@ def test_users_of_the_brokers_are_let_in(https: httpx.Client) -> None:
     published = https.post("/publish", json={"topic": "basic", "message": "x"}, auth=alice)
     assert published.json()["offset"] == 0
     received = https.post("/consume", json={"topic": "basic", "wait": 60}, auth=alice)
-    # A handle is good for whoever may acknowledge it.
+    # A handle is valid for anyone who may acknowledge it.
     own = ("gateway", PASSWORDS["gateway"])
     done = https.post("/ack", json={"delivery": received.json()["delivery"]}, auth=own)
     assert done.status_code == 204
@@ -207,8 +207,10 @@ def test_a_new_password_is_good_at_once(https: httpx.Client, locked: Locked) -> 
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """Connections that still say good-bye to their peer when the loop ends, as TLS asks for, are
-    found here, and do not fail a later test."""
+    """Connections may still be in their TLS shutdown when the loop ends.
+
+    They are collected here, so that they do not fail a later test.
+    """
     yield
     gc.collect()
 

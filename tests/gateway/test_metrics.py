@@ -1,4 +1,4 @@
-"""What a gateway tells of itself, and on which port."""
+"""A gateway's metrics, and the port that serves them."""
 
 import re
 from collections.abc import Iterator

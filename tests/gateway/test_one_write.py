@@ -1,4 +1,4 @@
-"""What is written in one turn of the loop leaves in one write."""
+"""Data written in one turn of the loop is sent in one write."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The description and the code have the same paths and methods."""
+"""The OpenAPI document and the code have the same paths and methods."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ def _pairs(route: BaseRoute) -> set[tuple[str, str]]:
 
 
 def _plain(path: str) -> str:
-    """`{name:path}` is `{name}` in a description."""
+    """`{name:path}` is `{name}` in OpenAPI."""
     return re.sub(r"{(\w+):\w+}", r"{\1}", path)
 
 

@@ -1,4 +1,4 @@
-"""A gateway before brokers with ACLs: each user may what the brokers let it do."""
+"""A gateway for brokers with ACLs: each user may do what the brokers permit."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,7 +29,7 @@ LITERAL, PREFIXED = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
-# As docs/http.md tells it.
+# As in docs/http.md.
 GRANTS = [
     ("gateway", TOPIC, "__gateway", PREFIXED, (READ, WRITE, CREATE, DESCRIBE_CONFIGS)),
     ("alice", TOPIC, "orders", LITERAL, (READ, WRITE)),

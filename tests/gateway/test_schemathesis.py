@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes from the description: no answer that is not described."""
+"""Requests that Schemathesis generates from the OpenAPI document: every response is described."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tests.gateway.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.process
 
-# Streams do not end, and these two may wait for a minute because they are asked to.
+# Streams do not end, and these two may wait a minute on request.
 WITHOUT = r"stream|^/ws|:receive$|^/consume$"
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance"
 CHECKS += ",response_schema_conformance"

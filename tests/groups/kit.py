@@ -1,6 +1,6 @@
-"""Drives a GroupMachine as the runtime does, with time that moves by hand.
+"""Drives a GroupMachine like the runtime, with manual time.
 
-Every record passes through its bytes, so that what is tested is what a log would give back.
+Every record is encoded and decoded, as if it came from a log.
 """
 
 import itertools
@@ -63,7 +63,7 @@ def duration(milliseconds: int) -> i32Timedelta:
 
 
 class Catalog:
-    """Topics with their partition counts; ids are numbers in the order of creation."""
+    """Topics with their partition counts; ids are numbered by creation."""
 
     def __init__(self, **topics: int) -> None:
         self._ids = itertools.count(1)
@@ -92,7 +92,7 @@ class Catalog:
 
 
 class Reply:
-    """The answer to a request, which may still be parked."""
+    """The response to a request, which may still be parked."""
 
     def __init__(self, response: Any) -> None:
         self._outcome: Any = None
@@ -129,7 +129,7 @@ class Coordinator:
         self.config = GroupConfig(**config)
         self.now_ms = START_MS
         self.log: list[object] = []
-        self.last_records: tuple[object, ...] = ()  # Of the last operation or expiry.
+        self.last_records: tuple[object, ...] = ()  # From the last operation or expiry.
         self._uuids = itertools.count(1)
         self._load()
 
@@ -148,7 +148,7 @@ class Coordinator:
         self.machine.on_loaded(self.now_ms)
 
     def reload(self) -> None:
-        """Another coordinator takes over: only the log is left."""
+        """Another coordinator takes over, with nothing but the log."""
         self._load()
 
     def run(self, operation: Callable[[int], Result[R]]) -> Reply:
@@ -165,7 +165,7 @@ class Coordinator:
         return reply
 
     def refusal(self, operation: Callable[[], object]) -> ErrorCode:
-        """The error code with which the operation is refused as a whole."""
+        """The error code that refuses the whole operation."""
         try:
             operation()
         except ApiError as error:
@@ -173,7 +173,7 @@ class Coordinator:
         raise AssertionError("the operation was not refused")
 
     def advance(self, milliseconds: int) -> list[object]:
-        """Let time pass and timers expire, each at its deadline; the records of all of them."""
+        """Let time pass and timers expire, each at its deadline; returns all their records."""
         until_ms = self.now_ms + milliseconds
         records: list[object] = []
         while (due := self.timers.pop_due(until_ms)) is not None:
@@ -184,7 +184,7 @@ class Coordinator:
         self.now_ms = until_ms
         return records
 
-    # Requests, with what does not matter filled in.
+    # Requests, with irrelevant fields filled in.
 
     def join(
         self,
@@ -279,7 +279,7 @@ class Coordinator:
         version: int = 1,
         may_describe: Callable[[str], bool] = lambda _: True,
     ) -> ConsumerGroupHeartbeatResponse:
-        """ConsumerGroupHeartbeat; who joins (epoch 0) subscribes to `t` if nothing else is said."""
+        """ConsumerGroupHeartbeat; a joining member (epoch 0) subscribes to `t` by default."""
         joins = epoch == 0
         if joins and topics is None and regex is None:
             topics = ("t",)
@@ -392,7 +392,7 @@ class Coordinator:
         return reply.value
 
     def offsets(self, *partitions: tuple[str, int], group: str = "g") -> dict[Any, int]:
-        """The committed offsets as a client sees them; all of the group without an argument."""
+        """The committed offsets as a client sees them; all of the group's by default."""
         fetched = self.fetch(*partitions, group=group, everything=not partitions)
         return {
             (topic.name, partition.partition_index): partition.committed_offset

@@ -1,4 +1,4 @@
-"""Scenarios as text: a command, a line of dashes, and the exact trace of what it brought about.
+"""Scenarios as text: a command, a line of dashes, and its exact trace.
 
     join a                   JoinGroup; more words: instance=i topics=t,u protocols=range,sticky
     sync a b=0,1 a=2,3       SyncGroup; the leader gives partitions of `t` to clients by name
@@ -12,8 +12,8 @@
     partitions t 6           the topic has that many partitions now
     reload                   another coordinator takes over
 
-The trace has a line per record of the log (`+`) and per reply (`<-`). Replies that wait are told
-when they come. A client is a name; the runner remembers its member id, generation and epoch.
+The trace has a line per record of the log (`+`) and per reply (`<-`). Parked replies are traced
+when they arrive. A client is a name; the runner remembers its member id, generation and epoch.
 `tests.kits.scenarios` runs them.
 """
 

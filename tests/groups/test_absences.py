@@ -1,4 +1,4 @@
-"""A member that has died leaves its group though its coordinators die as well."""
+"""A dead member leaves its group even if its coordinators die too."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from ottla.groups.absences import INTERVAL_MS, AbsenceKey, AbsenceValue, AbsentM
 from ottla.groups.record import Record
 from ottla.protocol.errors import ErrorCode
 
-SESSION_MS = 45_000  # Of all of them.
+SESSION_MS = 45_000  # The session timeout of all members.
 
 Beat = Callable[[], object]
 
@@ -55,7 +55,7 @@ def sessions(coordinator: Coordinator) -> int:
 
 
 def live_through(coordinator: Coordinator, beat: Beat) -> None:
-    """The one member that is alive finds the coordinator after two seconds."""
+    """The only living member finds the coordinator after two seconds."""
     coordinator.advance(2_000)
     beat()
     coordinator.advance(INTERVAL_MS - 1_000)
@@ -76,7 +76,7 @@ def test_a_dead_member_is_removed_by_one_of_many_coordinators(
         failovers += 1
         assert failovers <= 6
         live_through(coordinator, beat)
-    assert failovers >= 4  # It had the whole of its session before.
+    assert failovers >= 4  # Before, it got a whole new session.
 
 
 @GROUPS

@@ -1,4 +1,4 @@
-"""The machine as a whole: where groups live, loading, describing, listing."""
+"""The whole machine: where groups live, loading, describing, listing."""
 
 import pytest
 from kio.schema.describe_groups.v6.response import DescribedGroup, DescribedGroupMember

@@ -1,4 +1,4 @@
-"""Keys of groups, their bounds, and what has to hold between them."""
+"""Group configs, their bounds, and the constraints between them."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """Classic groups under honest clients, crashes and changes of coordinator.
 
-A client rejoins when it is told to, giving up its partitions first; the leader deals the partitions
-out. Whatever happens, no two clients own the same partition, generations only grow, replies do not
-stay parked for ever, and a commit that was acknowledged stays.
+A client rejoins on request, giving up its partitions first; the leader distributes the partitions.
+Whatever happens, no two clients own the same partition, generations only grow, replies do not stay
+parked forever, and acknowledged commits stay.
 """
 
 import json
@@ -71,7 +71,7 @@ class ClassicGroupModel(RuleBasedStateMachine):
         self.all.append(client)
         return client
 
-    # What a client does next.
+    # A client's next step.
 
     @rule(client=clients)
     def act(self, client: Client) -> None:
@@ -147,11 +147,11 @@ class ClassicGroupModel(RuleBasedStateMachine):
             }
             client.forget(keep_id=error is ErrorCode.illegal_generation)
 
-    # What happens to all of them.
+    # Events for all of them.
 
     @rule(data=st.data())
     def tick(self, data: st.DataObject) -> None:
-        """Time in which every living client gets to do all that it can."""
+        """Enough time for every living client to do all that it can."""
         self.coordinator.advance(TICK_MS)
         for _ in range(3):
             for client in data.draw(st.permutations(self.all)):
@@ -179,13 +179,13 @@ class ClassicGroupModel(RuleBasedStateMachine):
 
     @rule(client=clients, rarely=RARELY)
     def restart(self, client: Client, rarely: bool) -> None:
-        """A static member comes back without its member id, before its session ends."""
+        """A static member returns without its member id, before its session ends."""
         if rarely and client.alive:
             client.forget()
 
     @rule(rarely=RARELY)
     def change_of_coordinator(self, rarely: bool) -> None:
-        """Requests that wait fail; a client repeats them."""
+        """Parked requests fail; clients retry them."""
         if not rarely:
             return
         self.coordinator.reload()
@@ -234,7 +234,7 @@ class ClassicGroupModel(RuleBasedStateMachine):
 
     @invariant()
     def nobody_waits_for_ever(self) -> None:
-        """A rebalance takes at most its timeout to gather members and as long to hand out."""
+        """A rebalance takes at most its timeout to gather members, and as long again to assign."""
         for client in getattr(self, "all", []):
             assert client.ticks_waiting * TICK_MS <= 45_000
 

@@ -1,9 +1,9 @@
 """Consumer groups under honest clients, lost responses, crashes and changes of coordinator.
 
 A client owns what it was last assigned until it has revoked it, and gives everything up when it is
-fenced. Whatever happens, no two clients own the same partition, epochs only grow, a commit that was
-acknowledged stays, and in the end the clients that are left own every partition that one of them
-subscribes to.
+fenced. Whatever happens, no two clients own the same partition, epochs only grow, acknowledged
+commits stay, and in the end the remaining clients own every partition that one of them subscribes
+to.
 """
 
 from dataclasses import dataclass, field, replace
@@ -167,7 +167,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
     @rule(rarely=RARELY)
     def time_passes(self, rarely: bool) -> None:
-        """Longer than a session: who did not send heartbeats knows that it is out."""
+        """Longer than a session: clients that sent no heartbeats know that they are out."""
         if not rarely:
             return
         for client in self.all:
@@ -260,7 +260,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
 
 
 class BatchedConsumerGroupModel(ConsumerGroupModel):
-    """Targets are made seldom, so that members meet those of an older group epoch."""
+    """Targets are computed rarely, so that members meet those of an older group epoch."""
 
     config: ClassVar[dict[str, Any]] = {
         "consumer": ConsumerConfig(

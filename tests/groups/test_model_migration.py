@@ -1,7 +1,7 @@
-"""A group in which members of both protocols come and go, so that it changes its own all the time.
+"""A group whose members of both protocols come and go, so that its own protocol keeps changing.
 
 Classic clients are eager, giving up all that they own before they rejoin, or cooperative, giving up
-only what they are told to. Whatever happens, no two clients own the same partition.
+only what they must. Whatever happens, no two clients own the same partition.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,14 +34,14 @@ class Client:
     name: str
     alive: bool = True
     member_id: str = ""
-    epoch: int = 0  # Or the generation of a classic member.
+    epoch: int = 0  # Or a classic member's generation.
     owned: set[TopicPartition] = field(default_factory=set)
     revoking: set[TopicPartition] = field(default_factory=set)
     joining: Reply | None = None
     syncing: Reply | None = None
 
     def give_up(self, *, keep_id: bool = False) -> None:
-        """All is lost; a cooperative client that only rejoins keeps what it owns instead."""
+        """It loses everything; a cooperative client that only rejoins keeps what it owns."""
         self.owned, self.revoking = set(), set()
         self.rejoin(keep_id=keep_id)
 
@@ -164,7 +164,7 @@ class MigrationModel(RuleBasedStateMachine):
             assert_known(error)
             client.give_up(keep_id=error is ErrorCode.illegal_generation)
 
-    # What happens to all of them.
+    # Events for all of them.
 
     @rule(data=st.data())
     def everyone_acts(self, data: st.DataObject) -> None:
@@ -193,7 +193,7 @@ class MigrationModel(RuleBasedStateMachine):
 
     @rule(rarely=RARELY)
     def change_of_coordinator(self, rarely: bool) -> None:
-        """Requests that wait fail; a client repeats them."""
+        """Parked requests fail; clients retry them."""
         if not rarely:
             return
         self.coordinator.reload()
@@ -203,7 +203,7 @@ class MigrationModel(RuleBasedStateMachine):
 
     @rule(rarely=RARELY)
     def time_passes(self, rarely: bool) -> None:
-        """Longer than all sessions: who did not send heartbeats knows that it is out."""
+        """Longer than all sessions: clients that sent no heartbeats know that they are out."""
         if rarely:
             for client in self.all:
                 client.give_up()
@@ -238,7 +238,7 @@ def _subscription(owned: set[TopicPartition]) -> bytes:
 
 
 def _dealt_out(members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]:
-    """What a member claims to own is given to another one only after it has let go."""
+    """Partitions that a member claims to own go to another one only after it has revoked them."""
     claims = {
         (topic, index): member.member_id
         for member in members
@@ -258,7 +258,7 @@ def _dealt_out(members: tuple[JoinGroupResponseMember, ...]) -> dict[str, bytes]
 
 
 class BatchedMigrationModel(MigrationModel):
-    """Targets are made seldom, so that members of both protocols meet older ones."""
+    """Targets are computed rarely, so that members of both protocols meet older ones."""
 
     config: ClassVar[dict[str, Any]] = {
         "consumer": ConsumerConfig(

@@ -1,4 +1,4 @@
-"""When a produce request that waits for its partitions is answered, and with what."""
+"""When, and how, a produce request that waits for its partitions is answered."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ LAG_MAX_MS = 600_000
 
 @pytest.fixture
 def node(node: SingleNode) -> SingleNode:
-    """It leads two partitions that have another replica in sync, which is silent."""
+    """A node that leads two partitions, each with a silent in-sync follower."""
     node.call(handle_create_topics, creation(topic("orders", 2, 1)))
     for index in (0, 1):
         followers = Followers(1, 0, lambda replica, epoch: True, LAG_MAX_MS)
@@ -38,7 +38,7 @@ def node(node: SingleNode) -> SingleNode:
 
 
 def produce(node: SingleNode, *partitions: int, timeout_ms: int = 60_000) -> Client:
-    """Send it, on a connection of its own."""
+    """Send it on a new connection."""
     request = ProduceRequest(
         transactional_id=None,
         acks=ACKS_ALL,
@@ -70,13 +70,13 @@ def answer(client: Client) -> dict[int, ErrorCode]:
 
 
 def is_unanswered(node: SingleNode, client: Client) -> bool:
-    """Also when all that is under way has arrived, and every log is synced."""
+    """Even after everything in flight has arrived, and every log is synced."""
     node.run(asyncio.sleep(1))
     return client.received == b""
 
 
 def follow(node: SingleNode, index: int) -> None:
-    """The follower has all of the partition's log."""
+    """The follower has the partition's whole log."""
     fetch(node, index, node.log("orders", index).log_end_offset)
 
 

@@ -1,4 +1,4 @@
-"""Writes of transactions that another broker coordinates, and what may come in between."""
+"""Writes of transactions that another broker coordinates, and what may happen in between."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ OLDER, ABORTABLE, NEWER = 10, 11, 12  # Versions of Produce.
 
 
 class Elsewhere:
-    """Answers as the coordinator does; `meanwhile` is done before."""
+    """Answers like the coordinator; `meanwhile` runs first."""
 
     def __init__(self):
         self.asked = []
@@ -156,7 +156,7 @@ def test_a_marker_that_comes_before_the_write_keeps_it_out(node, elsewhere, vers
 
 
 def test_the_marker_of_the_transaction_before_keeps_nothing_out(node, elsewhere):
-    """A newer client begins its next transaction with the epoch that the marker bears."""
+    """A newer client begins its next transaction with the marker's epoch."""
     elsewhere.meanwhile = marker_of(node, epoch=3, version=2)
     assert produce(node, NEWER) is ErrorCode.none
     assert end_offset(node) == 2
@@ -171,7 +171,7 @@ def test_an_end_that_fences_keeps_a_newer_clients_write_out(node, elsewhere):
 
 @pytest.mark.parametrize("version", [OLDER, ABORTABLE, NEWER])
 def test_a_leader_that_resigns_and_comes_back_asks_anew(node, elsewhere, version):
-    """The transaction is as open as it was; nobody is told to abort it."""
+    """The transaction stays open; the client is not told to abort it."""
 
     elsewhere.meanwhile = resignation_of(node, ORDERS)
     assert produce(node, version) is ErrorCode.not_leader_or_follower

@@ -1,4 +1,4 @@
-"""Whatever a client asks, it gets an answer of the right shape, and no handler fails."""
+"""Any request gets a well-formed response, and no handler fails."""
 
 import dataclasses
 import functools
@@ -59,7 +59,7 @@ def handled_by(api: ColdApi, handle: Handler) -> ColdApi:
 
 @functools.cache
 def any_entity(type_: type) -> st.SearchStrategy[Any]:
-    """With few items in arrays of entities, which multiply by their depth."""
+    """With few items in arrays of entities, because nesting multiplies them."""
     hints = typing.get_type_hints(type_)
     values = {
         field.name: _any_value(field, hints[field.name]) for field in dataclasses.fields(type_)
@@ -94,7 +94,7 @@ def test_any_request_is_answered(
 
     with caplog.at_level(logging.ERROR):
         run()
-    # What asyncio says when it finds what another test left behind is no concern of this one.
+    # Ignore asyncio's complaints about what other tests left behind.
     assert [record for record in caplog.records if record.name.startswith("ottla.")] == []
 
 
@@ -119,7 +119,7 @@ def test_any_request_can_be_refused(node: SingleNode, api: ColdApi) -> None:
 
 @pytest.mark.parametrize("key", sorted(BETWEEN_BROKERS))
 def test_what_only_nodes_ask_is_refused_from_others(node: SingleNode, key: int) -> None:
-    """On a listener that authenticates, from somebody who is not one of super.users."""
+    """On a listener that authenticates, from a user not in super.users."""
     api = API_TABLE[key]
     assert isinstance(api, ColdApi)
     handled: list[object] = []

@@ -12,7 +12,7 @@ ASKING = DescribeProducersRequest(
 
 
 def test_every_replica_describes_producers() -> None:
-    """Kafka's followers do, too."""
+    """Kafka's followers answer, too."""
 
     async def test(cluster: Cluster) -> None:
         await cluster.create("orders")

@@ -30,7 +30,7 @@ def envelope(request, caller=None):
 
 
 def authorizing(node, *entries, super_users=()):
-    """The node, which asks an authorizer that has these entries about topics."""
+    """The node, with an authorizer that has these entries for topics."""
     acls = AclIndex()
     for principal, operation, name, host in entries:
         acls.add(

@@ -1,4 +1,4 @@
-"""The group APIs on a broker of one: one member, its offsets, and what admins see of it."""
+"""The group APIs on a single broker: one member, its offsets, and its description."""
 
 import dataclasses
 from uuid import UUID
@@ -68,7 +68,7 @@ def node(start_node):
 
 @pytest.fixture
 def coordinator(node):
-    """The node, when the coordinators are loaded."""
+    """The node, once the coordinators are loaded."""
     find(node, "g")
     node.run(until(lambda: is_loaded(node)))
     return node
@@ -112,7 +112,7 @@ def sync(node, member_id, generation):
 
 
 def become_member(node):
-    """The member id and the generation of the one member."""
+    """The member id and generation of the only member."""
     refused = join(node)
     assert refused.error_code is ErrorCode.member_id_required
     joined = join(node, refused.member_id)

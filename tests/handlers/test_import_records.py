@@ -45,7 +45,7 @@ def code_of(response):
 
 
 def answer_to(node, request, kind, name, operation):
-    """As alice gets it, who has this access alone."""
+    """The response to alice, who has only this access."""
     alice = parse_principal("User:alice")
     acls = AclIndex()
     acls.add(
@@ -71,7 +71,7 @@ def test_a_refusal_of_the_whole_request_is_told_for_each_partition(request_):
 
 
 def test_the_end_of_a_log_is_answered_when_all_up_to_there_is_committed(start_node):
-    """An importer that begins again takes it for done, and may have nothing more to write."""
+    """A restarted importer considers it done, and may have nothing more to write."""
     node = start_node()
     node.call(handle_create_topics, creation(topic("orders", partitions=1)))
     partition = node.partition("orders", 0)

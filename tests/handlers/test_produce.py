@@ -1,4 +1,4 @@
-"""What a producer hears of a write that is refused."""
+"""The response to a producer whose write is refused."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def produce(node, sequence):
 def test_a_gap_is_told_by_a_leader_alone(node):
     assert produce(node, 0) is ErrorCode.none
     assert produce(node, 5) is ErrorCode.out_of_order_sequence_number
-    # Another may lead by now, and have what comes before.
+    # Another broker may lead by now, and have the previous batches.
     node.use(replace(node.broker, is_in_touch=lambda: False))
     assert produce(node, 5) is ErrorCode.not_leader_or_follower
     assert produce(node, 1) is ErrorCode.none
@@ -55,7 +55,7 @@ def test_behind_a_batch_that_found_the_disk_full_there_is_no_gap(node):
     node.disk.disk_full()
     assert produce(node, 1) is ErrorCode.kafka_storage_error
     node.disk.disk_full(None)
-    assert produce(node, 2) is ErrorCode.kafka_storage_error  # It was on its way with the other.
+    assert produce(node, 2) is ErrorCode.kafka_storage_error  # It was in flight with the other.
     assert produce(node, 1) is ErrorCode.none
     assert produce(node, 2) is ErrorCode.none
     assert produce(node, 4) is ErrorCode.out_of_order_sequence_number

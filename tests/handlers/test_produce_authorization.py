@@ -38,7 +38,7 @@ def allow(node, name, entry=ENTRY, permission=Permission.ALLOW):
 
 
 def produce(node, *topics):
-    """What each is answered; topics are names or ids."""
+    """The error code of each topic; topics are names or ids."""
     data = (PartitionProduceData(index=0, records=batch(b"value")),)
     version = BY_ID if isinstance(topics[0], UUID) else BY_NAME
     request = ProduceRequest(

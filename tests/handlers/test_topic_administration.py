@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and the two that alter configs."""
+"""CreateTopics, DeleteTopics, CreatePartitions and the two APIs that alter configs."""
 
 import pytest
 from tests.controller.test_configs import increments, replacement

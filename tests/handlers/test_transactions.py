@@ -1,4 +1,4 @@
-"""What the driver of transactions does when a marker cannot be written at once."""
+"""The transaction driver, when a marker cannot be written at once."""
 
 from uuid import UUID
 
@@ -135,7 +135,7 @@ def test_silent_producers_expire_at_their_own_interval(start_node):
     assert len(list(producers)) == 1
     began_s = node.process.time()
     node.run(until(lambda: not list(producers)))
-    assert node.process.time() - began_s < 10  # Of the simulation; the default is 600.
+    assert node.process.time() - began_s < 10  # Simulated; the default is 600.
 
 
 def test_a_marker_is_tried_again_until_it_is_written(node):
@@ -144,7 +144,7 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
     in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
     commit(node, open_transaction(node, orders=(0, 1)))
     wait_for_marker(node, "orders", 0)
-    wait(node, 0.1)  # In vain; the other partition gets its marker once.
+    wait(node, 0.1)  # Without effect; the other partition gets its marker once.
     assert state(node) == "PrepareCommit"
     assert (end_offset(node, "orders", 0), end_offset(node, "orders", 1)) == (1, 0)
     leader.in_sync_replicas = in_sync
@@ -154,7 +154,7 @@ def test_a_marker_is_tried_again_until_it_is_written(node):
 
 
 def test_in_another_epoch_of_the_coordinator_every_marker_is_written_again(node):
-    """Somebody else may have coordinated meanwhile, and ended this and begun another one."""
+    """Another coordinator may have ended this one meanwhile and begun another."""
     partition = node.partition("orders", 1)
     leader = leader_of(partition)
     in_sync, leader.in_sync_replicas = leader.in_sync_replicas, ()
@@ -273,7 +273,7 @@ def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_com
 
 
 def test_each_step_of_a_transaction_is_one_sync(node, monkeypatch):
-    """The end of one and the beginning of the next, which waits for it, share theirs."""
+    """The end of a transaction and the beginning of the next, which waits for it, share one."""
     producer = init(node)
     synced, request = [], Flusher.request
 

@@ -18,7 +18,7 @@ app.conf.update(
     task_acks_late=True,
     task_default_queue=QUEUE,
     task_ignore_result=True,
-    task_publish_retry=False,  # A message that is published twice is two.
+    task_publish_retry=False,  # A message published twice counts as two.
     worker_prefetch_multiplier=1,
 )
 note_acknowledgements()
@@ -39,14 +39,14 @@ def fail_twice(self: Any, name: str) -> None:
 
 @app.task
 def wait_for_another_try(name: str) -> None:
-    """The first run does not end."""
+    """The first run does not finish."""
     JOURNAL.note("begun", name)
     wait_until(lambda: JOURNAL.count("begun", [name]) == 2, "a try")
 
 
 @app.task
 def wait_for_note(name: str, other: str) -> None:
-    """It ends after the other one."""
+    """It finishes after the other one."""
     JOURNAL.note("begun", name)
     wait_until(lambda: JOURNAL.count("done", [other]), "the other")
 
@@ -61,6 +61,6 @@ def new_name() -> str:
 
 
 def close() -> None:
-    """For a process that has sent tasks."""
+    """For processes that have sent tasks."""
     app.pool.force_close_all()
     app.close()

@@ -1,4 +1,4 @@
-"""A broker, a queue, a journal and a worker for all tests of a framework; a start costs seconds."""
+"""One broker, queue, journal and worker for all tests of a framework: starts take seconds."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from tests.integrations.processes import Journal, Worker
 
 @pytest.fixture(scope="module")
 def task_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker that tests may kill and start again."""
+    """A broker that tests may kill and restart."""
     with BrokerProcess(tmp_path_factory.mktemp("broker")) as broker:
         yield broker
 
@@ -26,7 +26,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(task_broker: BrokerProcess, directory: Path) -> Iterator[None]:
-    """What the programs of tasks read."""
+    """The environment of the task programs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTTLA_BOOTSTRAP_SERVER", task_broker.bootstrap)
         patch.setenv("TASKS_QUEUE", f"tasks-{uuid.uuid4().hex[:8]}")
@@ -42,7 +42,7 @@ def journal(directory: Path) -> Journal:
 
 @pytest.fixture(scope="module")
 def tasks(request: pytest.FixtureRequest, environment: None) -> Iterator[ModuleType]:
-    """The program as those who send tasks import it: test_NAME.py has NAME_tasks.py."""
+    """The program as senders import it: test_NAME.py has NAME_tasks.py."""
     for name in ("tests.integrations.journaled", program_of(request)):
         sys.modules.pop(name, None)
     program = importlib.import_module(program_of(request))
@@ -60,7 +60,7 @@ def any_worker(
 
 @pytest.fixture
 def worker(any_worker: Worker) -> Worker:
-    """One that runs, whatever the test before did to it."""
+    """A running worker, whatever the previous test did to it."""
     if not any_worker.is_running:
         any_worker.start()
     return any_worker

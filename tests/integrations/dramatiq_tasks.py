@@ -31,14 +31,14 @@ def fail_twice(name: str) -> None:
 
 @dramatiq.actor(max_retries=0)
 def wait_for_another_try(name: str) -> None:
-    """The first run does not end."""
+    """The first run does not finish."""
     JOURNAL.note("begun", name)
     wait_until(lambda: JOURNAL.count("begun", [name]) == 2, "a try")
 
 
 @dramatiq.actor(max_retries=0)
 def wait_for_note(name: str, other: str) -> None:
-    """It ends after the other one."""
+    """It finishes after the other one."""
     JOURNAL.note("begun", name)
     wait_until(lambda: JOURNAL.count("done", [other]), "the other")
 
@@ -53,5 +53,5 @@ def new_name() -> str:
 
 
 def close() -> None:
-    """For a process that has sent tasks."""
+    """For processes that have sent tasks."""
     broker.close()

@@ -1,4 +1,4 @@
-"""A service of FastStream that workers run: TASKS_CLIENT says with which of its clients."""
+"""A FastStream service that workers run; TASKS_CLIENT chooses one of its clients."""
 
 import asyncio
 import os
@@ -20,10 +20,10 @@ app = FastStream(broker)
     group_id=QUEUE,
     auto_offset_reset="earliest",
     ack_policy=AckPolicy.NACK_ON_ERROR,
-    session_timeout_ms=6_000,  # The least that a broker allows by default.
+    session_timeout_ms=6_000,  # A broker's default minimum.
 )
 async def work(name: str) -> None:
-    """The first run of the slow one does not end."""
+    """The first run of the slow one does not finish."""
     JOURNAL.note("begun", name)
     if name == "slow":
         await asyncio.to_thread(wait_until, lambda: JOURNAL.count("begun", [name]) == 2, "a try")

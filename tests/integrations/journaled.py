@@ -1,6 +1,6 @@
-"""For programs of tasks: writes down what a task does, and when the broker has its acknowledgement.
+"""For task programs: records what a task does, and when the broker has its acknowledgement.
 
-Imported by worker processes. The environment says where.
+Imported by worker processes. The environment names the file.
 """
 
 import os
@@ -19,7 +19,7 @@ QUEUE = os.environ["TASKS_QUEUE"]
 LOCK_S = float(os.environ["TASKS_LOCK_S"])
 JOURNAL = Journal(Path(os.environ["TASKS_JOURNAL"]))
 
-_NAME = re.compile(r"job-[0-9a-z-]+")  # Tasks of these programs are given one such text.
+_NAME = re.compile(r"job-[0-9a-z-]+")  # Each task of these programs gets one such text.
 
 
 def run(name: str, seconds: float) -> str:

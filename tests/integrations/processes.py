@@ -1,4 +1,4 @@
-"""Worker processes of frameworks, and what the tasks that they run write down."""
+"""Worker processes of frameworks, and the journal of the tasks that they run."""
 
 import os
 import signal
@@ -11,11 +11,11 @@ from typing import NamedTuple, Self
 
 from tests.fork_server import REPOSITORY
 
-PATIENCE_S = 300  # A machine may have other work to do.
+PATIENCE_S = 300  # The machine may be busy.
 STOP_S = 120
 
 
-# Of workers, by framework; each begins with a module that Python runs.
+# Worker commands by framework; each begins with a module that Python runs.
 WORKERS: dict[str, tuple[str, ...]] = {
     "celery": (
         *("celery", "-A", "tests.integrations.celery_tasks", "worker"),
@@ -33,12 +33,12 @@ WORKERS: dict[str, tuple[str, ...]] = {
 
 
 class Worker:
-    """A command in a session of its own, so that its children can be killed with it."""
+    """A command in its own session, so that its children can be killed with it."""
 
     def __init__(
         self, command: Sequence[str], directory: Path, name: str = "worker", **environment: str
     ) -> None:
-        """`command` begins with a module, which this Python runs."""
+        """`command` begins with a module, run by this Python."""
         self._environment = environment
         self.command = [sys.executable, "-m", *command]
         self._directory = directory
@@ -75,14 +75,14 @@ class Worker:
         return self._process is not None
 
     def kill(self) -> None:
-        """With all of its children, as when the machine goes."""
+        """Kills it with all its children, as if the machine died."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
     def stop(self) -> None:
-        """Tasks that run may finish."""
+        """Running tasks may finish."""
         if self._process is None:
             return
         self._process.terminate()
@@ -113,7 +113,7 @@ class Entry(NamedTuple):
 
 
 class Journal:
-    """Lines of a file that several processes append to."""
+    """The lines of a file that several processes append to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -145,7 +145,7 @@ class Journal:
         return sum(entry.task in tasks for entry in self.entries(event))
 
     def begun_after_ack(self, tasks: Collection[str]) -> list[Entry]:
-        """Runs of tasks that the broker had confirmed to be done."""
+        """Runs of tasks after the broker had confirmed their acknowledgement."""
         acked: dict[str, float] = {}
         for entry in self.entries("acked"):
             acked.setdefault(entry.task, entry.at_s)

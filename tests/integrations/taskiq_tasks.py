@@ -39,14 +39,14 @@ async def fail_twice(name: str) -> None:
 
 @broker.task
 async def wait_for_another_try(name: str) -> None:
-    """The first run does not end."""
+    """The first run does not finish."""
     JOURNAL.note("begun", name)
     await asyncio.to_thread(wait_until, lambda: JOURNAL.count("begun", [name]) == 2, "a try")
 
 
 @broker.task
 async def wait_for_note(name: str, other: str) -> None:
-    """It ends after the other one."""
+    """It finishes after the other one."""
     JOURNAL.note("begun", name)
     await asyncio.to_thread(wait_until, lambda: JOURNAL.count("done", [other]), "the other")
 

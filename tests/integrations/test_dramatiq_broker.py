@@ -1,4 +1,4 @@
-"""The broker with a worker of Dramatiq in this process, as its users test their actors."""
+"""The broker with a Dramatiq worker in this process, as users test their actors."""
 
 import threading
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_a_worker_takes_no_more_than_its_prefetch(broker: OttlaBroker) -> None:
     assert first is not None
     assert second is not None
     hasty = broker.consume("q", prefetch=1, timeout=100)
-    third = next(hasty)  # It was left to others.
+    third = next(hasty)  # Other workers have it.
     assert third is not None
     assert next(hasty) is None
     acknowledging = threading.Timer(0.01, hasty.ack, [third])

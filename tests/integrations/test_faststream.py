@@ -1,4 +1,4 @@
-"""FastStream as it is, with both of its clients of Kafka."""
+"""Unmodified FastStream, with both of its Kafka clients."""
 
 import asyncio
 import uuid
@@ -98,7 +98,7 @@ def test_batches_are_published_and_consumed(broker: Any, topic: str) -> None:
 def test_a_share_consumer_lives_beside_the_subscribers(
     broker: Any, topic: str, ottla_broker: EmbeddedBroker
 ) -> None:
-    """As the page shows it."""
+    """As on the documentation page."""
     app = FastStream(broker)
     stop = asyncio.Event()
     done: list[bytes] = []

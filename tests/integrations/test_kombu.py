@@ -1,4 +1,4 @@
-"""The transport as programs of kombu use it, without Celery."""
+"""The transport as kombu programs use it, without Celery."""
 
 import threading
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def name(ottla_topic_prefix: str) -> str:
 
 
 def test_several_servers_are_shown_without_the_password() -> None:
-    """A worker of Celery shows them when it starts."""
+    """A Celery worker shows them when it starts."""
     connection = Connection("ottla://anna:secret@one:9092,two:9092?linger_ms=1")
     assert connection.as_uri() == "ottla://anna:**@one:9092,two:9092?linger_ms=1"
     assert "secret" in connection.as_uri(include_password=True)
@@ -52,7 +52,7 @@ def test_a_connection_that_fails_leaves_no_thread() -> None:
 
 
 def engine_threads() -> set[threading.Thread]:
-    """Only the transport's own: brokers of other tests start and end threads meanwhile."""
+    """Only the transport's own threads: other tests' brokers start and end threads meanwhile."""
     return {thread for thread in threading.enumerate() if thread.name == ENGINE_THREAD}
 
 
@@ -73,7 +73,7 @@ def test_messages_are_acknowledged_one_by_one(connection: Connection, name: str)
     with connection.SimpleQueue(name) as queue:
         left = [queue.get(timeout=PATIENCE_S) for _ in range(2)]
         assert sorted(message.payload["number"] for message in left) == [0, 2]
-        # They were given back by a channel that was closed, which does not count.
+        # A closed channel gave them back, which does not count.
         assert not any(message.delivery_info["redelivered"] for message in left)
         for message in left:
             message.ack()
@@ -146,7 +146,7 @@ def test_every_queue_of_a_fanout_exchange_has_every_message(
     with connection.channel() as channel, Connection(url) as other:
         for queue in (kept, alone):
             Consumer(channel, [queue], callbacks=[_note(by_queue[queue.name])]).consume()
-        # Another process has not declared the queues.
+        # Another process that has not declared the queues.
         with other.Producer(exchange=exchange) as producer:
             for word in ("one", "two"):
                 producer.publish(word)
@@ -198,7 +198,7 @@ def _note(got: list[Any]) -> Any:
 
 
 def test_what_was_taken_ahead_goes_to_another_who_asks(url: str, name: str) -> None:
-    """Gets in quick succession take more than they return; none of it is kept from others."""
+    """Gets in quick succession fetch more than they return, but withhold none of it."""
     options = {"group": name}
     with (
         Connection(url, transport_options=options) as one,

@@ -1,7 +1,7 @@
-"""What holds for the workers of every framework; test modules import these.
+"""Tests for the workers of every framework; test modules import them.
 
-A test module has WORKER, the command of a worker. Its program of tasks (NAME_tasks.py) has `send`,
-which takes a task and the arguments of each call of it.
+A test module has WORKER, the command of a worker. Its task program (NAME_tasks.py) has `send`,
+which takes a task and the arguments of each call.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""Brokers of one cluster whose metadata the test writes, so that it decides who leads what.
+"""Brokers of one cluster; the test writes its metadata, and so decides which broker leads.
 
-Node 9 is the quorum and has no partitions. Its controller does what it does in every cluster: it
-registers brokers, takes changes of in-sync sets, and fences brokers that have ended. It waits for
-hours before it fences one that is only silent.
+Node 9 is the quorum and has no partitions. Its controller works as in every cluster: it registers
+brokers, accepts in-sync changes, and fences brokers that have ended. It fences merely silent ones
+only after hours.
 """
 
 import itertools
@@ -74,7 +74,7 @@ class BrokerOfCluster:
 
     @property
     def served(self) -> Broker:
-        """What its handlers work with."""
+        """The context of its handlers."""
         assert self.node.broker is not None
         return self.node.broker
 
@@ -94,7 +94,7 @@ class BrokerOfCluster:
         return self.partition(name).log
 
     def partition(self, name: str) -> Partition:
-        """Whatever its role is."""
+        """The partition, whatever its role."""
         for partition in self.replicas.partitions():
             if partition.log.topic_partition == (name, 0):
                 return partition
@@ -106,7 +106,7 @@ class BrokerOfCluster:
         return values[: log.high_watermark - log.log_start_offset] if committed else values
 
     def count_requests(self) -> Counter[str]:
-        """That it sends to other nodes from now on, by their purpose."""
+        """The requests that it sends to other nodes from now on, by purpose."""
         counts: Counter[str] = Counter()
         peers: Any = self.node._peers
         call_frame = peers.call_frame
@@ -120,7 +120,7 @@ class BrokerOfCluster:
 
     @contextmanager
     def held_flushes(self, name: str) -> Iterator[list[Future[object]]]:
-        """The disk takes nothing of a log until the end; those that were begun are told."""
+        """Flushes of the log wait for the end of the `with` block; the list has the waiting ones."""
         executor: Any = self.process.executor
         submit, flush = executor.submit, self.log(name).flush
         held: list[Future[object]] = []
@@ -145,7 +145,7 @@ class BrokerOfCluster:
         return await self.cluster.world.run_in(self.process, coroutine)
 
     async def produce(self, name: str, *values: str, acks: int = ACKS_ALL) -> None:
-        """Returns when it is acknowledged; ApiError if it was refused."""
+        """Returns once it is acknowledged; raises ApiError if it is refused."""
         records, _ = produced(*(value.encode() for value in values), timestamp=NOW_MS)
         data = PartitionProduceData(index=i32(0), records=Records(bytes(records)))
         topic = TopicProduceData(name=name, topic_id=None, partition_data=(data,))
@@ -199,7 +199,7 @@ class Cluster:
         await self.world.start(*(broker.simulated for broker in self.brokers.values()))
 
     async def crash(self, broker_id: int) -> None:
-        """What was not synced is lost; the others see that it has ended."""
+        """Unsynced data is lost; the others notice that it has ended."""
         broker = self.brokers[broker_id]
         broker.simulated.kill()
         broker.disk.crash()
@@ -224,7 +224,7 @@ class Cluster:
         return self.brokers[self.state(name).leader]
 
     async def write(self, *records: MetadataRecord) -> None:
-        """Returns when all brokers have them that are not cut off."""
+        """Returns once all brokers that are not cut off have them."""
         assert self._controller.node is not None
         quorum = quorum_of(self._controller.node)
 
@@ -276,7 +276,7 @@ class Cluster:
         await self.write(PartitionChangeRecord(partition_id=i32(0), topic_id=topic_id, **changes))
 
     def cut(self, broker_id: int, *others: int) -> None:
-        """From these nodes, or all but the test's machine; requests that wait get no answer."""
+        """From these nodes, or from all but the test's machine; waiting requests get no answer."""
         for other in others or (*self.brokers, CONTROLLER):
             if other != broker_id:
                 self._cuts.add(frozenset((broker_id, other)))
@@ -315,7 +315,7 @@ def run(
     seed: int = 0,
     **configs: Any,
 ) -> None:
-    """`configs` are those of the brokers, with underscores for dots."""
+    """`configs` are the brokers' configs, with underscores for dots."""
     overrides = {key.replace("_", "."): str(value) for key, value in configs.items()}
     world = World(seed)
     cluster = Cluster(

@@ -1,11 +1,11 @@
-"""Timers of a machine that a test drives."""
+"""A machine's timers, driven by a test."""
 
 from ottla.machine.contract import Expiry
 
 
 class ManualTimers:
     def __init__(self) -> None:
-        self.deadlines: dict[str, tuple[int, Expiry]] = {}  # In the order of their scheduling.
+        self.deadlines: dict[str, tuple[int, Expiry]] = {}  # In scheduling order.
 
     def schedule(self, key: str, deadline_ms: int, expiry: Expiry) -> None:
         self.cancel(key)
@@ -18,7 +18,7 @@ class ManualTimers:
         return set(self.deadlines)
 
     def pop_due(self, now_ms: int) -> tuple[int, Expiry] | None:
-        """The deadline and the expiry of the timer that is due first."""
+        """The deadline and the expiry operation of the next timer."""
         key = min(self.deadlines, key=lambda key: self.deadlines[key][0], default=None)
         if key is None or self.deadlines[key][0] > now_ms:
             return None

@@ -1,6 +1,6 @@
 """Metadata quorums of real nodes, whose tests change one value of the metadata.
 
-Node 1 begins the cluster and the others join it; those that are to observe have OBSERVES.
+Node 1 starts the cluster and the others join it; observers get OBSERVES.
 """
 
 from collections.abc import Callable, Coroutine
@@ -45,11 +45,11 @@ def set_partitions(count: int) -> IncrementalAlterConfigsRequest:
 
 
 class QuorumNode:
-    """A node in all its lives."""
+    """A node, across restarts."""
 
     def __init__(self, world: World, node_id: int, join: SimulatedNode | None) -> None:
         self.id = node_id
-        self.configs: dict[str, str] = {}  # Of its next life.
+        self.configs: dict[str, str] = {}  # For its next start.
         self.simulated = world.add_node(node_id, self.configs, join=join)
         self._world = world
 
@@ -127,7 +127,7 @@ class QuorumNode:
         await until(lambda: not self.runs)
 
     def crash(self) -> None:
-        """What was not synced is lost; others see that it has ended."""
+        """Unsynced data is lost; others notice that it has ended."""
         self.simulated.kill()
         self.disk.crash()
 
@@ -135,7 +135,7 @@ class QuorumNode:
 class QuorumCluster:
     def __init__(self, world: World, configs: dict[str, object]) -> None:
         self.world = world
-        self.nodes: dict[int, QuorumNode] = {}  # Of those that were ever started.
+        self.nodes: dict[int, QuorumNode] = {}  # Of all nodes ever started.
         self._configs = configs
 
     @property
@@ -143,20 +143,20 @@ class QuorumCluster:
         return [node for node in self.nodes.values() if node.simulated.serving]
 
     def __getitem__(self, node_id: int) -> QuorumNode:
-        """Made when it is asked for the first time."""
+        """Created on first use."""
         if node_id not in self.nodes:
             join = None if node_id == 1 else self[1].simulated
             self.nodes[node_id] = QuorumNode(self.world, node_id, join)
         return self.nodes[node_id]
 
     async def start(self, node_id: int, **configs: object) -> QuorumNode:
-        """Returns when it serves."""
+        """Returns once it serves."""
         node = self.begin(node_id, **configs)
         await until(lambda: node.simulated.serving)
         return node
 
     def begin(self, node_id: int, **configs: object) -> QuorumNode:
-        """For a node that need not serve."""
+        """Does not wait until it serves."""
         node = self[node_id]
         node.configs.clear()
         for name, value in {**self._configs, **configs}.items():
@@ -165,14 +165,14 @@ class QuorumCluster:
         return node
 
     async def form(self, count: int) -> list[QuorumNode]:
-        """All of them voters."""
+        """Starts them as voters."""
         nodes = [await self.start(node_id) for node_id in range(1, count + 1)]
         for node in nodes:
             await until_voter(node)
         return nodes
 
     async def leader(self, *, other_than: QuorumNode | None = None) -> QuorumNode:
-        """Of the newest epoch: an older one may not have heard of it yet."""
+        """The leader of the newest epoch: an older leader may not know of it yet."""
 
         def leading() -> list[QuorumNode]:
             return [node for node in self.running if node.leads and node is not other_than]
@@ -181,7 +181,7 @@ class QuorumCluster:
         return max(leading(), key=lambda node: node.core.state.epoch)
 
     def cut_off(self, node: QuorumNode) -> None:
-        """From the other nodes; what is sent meanwhile arrives when the links are mended."""
+        """From the other nodes; data sent meanwhile arrives when the links are mended."""
         self._for_each_way(node, self.world.network.cut)
 
     def mend(self, node: QuorumNode) -> None:
@@ -208,7 +208,7 @@ def run(
     seed: int = 0,
     **configs: object,
 ) -> None:
-    """`configs` are those of all nodes, with underscores for dots."""
+    """`configs` are configs of all nodes, with underscores for dots."""
     world = World(seed)
     try:
         world.run(test(QuorumCluster(world, configs)))

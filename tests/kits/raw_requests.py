@@ -1,4 +1,4 @@
-"""Requests and responses as bytes, by kio alone, independent of Ottla's codec."""
+"""Requests and responses as bytes, using only kio, independent of Ottla's codec."""
 
 import io
 import struct
@@ -9,7 +9,7 @@ from kio.serial import entity_reader, entity_writer
 
 
 def request_frame(request: Any, correlation_id: int, client_id: str) -> bytes:
-    """Of an entity of kio, with its size before it."""
+    """The frame of a kio entity, with its size."""
     body = io.BytesIO()
     header_type = request.__header_schema__
     header = header_type(
@@ -24,7 +24,7 @@ def request_frame(request: Any, correlation_id: int, client_id: str) -> bytes:
 
 
 def read_response(request: Any, frame: bytes) -> Any:
-    """Of the same version; the frame comes without its size."""
+    """The response of the same version; `frame` is without its size."""
     response_type = kio.index.load_response_schema(request.__api_key__, request.__version__)
     _, position = entity_reader(response_type.__header_schema__)(frame, 0)
     return entity_reader(response_type)(frame, position)[0]

@@ -1,7 +1,7 @@
-"""Runs scenarios: texts of commands, each with the exact trace of what it brought about.
+"""Runs scenarios: texts of commands, each with its exact trace.
 
-Blocks are parted by empty lines; in a block the commands come first, then a line of dashes and the
-trace. Set OTTLA_REWRITE_SCENARIOS=1 to write what happens into the files; then read the difference.
+Empty lines separate blocks; a block has commands, a line of dashes and the trace. Set
+OTTLA_REWRITE_SCENARIOS=1 to write the actual traces into the files; then review the diff.
 """
 
 import os
@@ -14,16 +14,16 @@ _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "d": 86_400_000}
 
 class TextScenario:
     def command(self, command: str) -> Iterable[str]:
-        """Do it; returns its trace."""
+        """Runs a command; returns its trace."""
         raise NotImplementedError
 
     def state(self) -> Iterable[str]:
-        """What the trace of a block ends with."""
+        """The end of a block's trace."""
         return ()
 
 
 def scenario_files(module: str) -> list[Path]:
-    """Those beside a module, which says its `__file__`."""
+    """The scenarios next to a module, given its `__file__`."""
     return sorted((Path(module).parent / "scenarios").glob("*.txt"))
 
 
@@ -37,7 +37,7 @@ def check_scenario(scenario: TextScenario, path: Path) -> None:
 
 
 def run_scenario(scenario: TextScenario, text: str) -> str:
-    """The same text with the traces that this run gave."""
+    """The same text with the traces of this run."""
     written = []
     for block in re.split(r"\n{2,}", text.strip()):
         commands = re.split(r"^-+$", block, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
@@ -50,7 +50,7 @@ def run_scenario(scenario: TextScenario, text: str) -> str:
 
 
 def duration_ms(text: str) -> int:
-    """Of `3s`, for one."""
+    """Parses a duration such as `3s`."""
     found = re.fullmatch(r"(\d+)(\w+)", text)
     assert found is not None, text
     return int(found[1]) * _UNITS_MS[found[2]]

@@ -1,7 +1,7 @@
 """One real node, alone in its cluster, over the simulator's disk, network and time.
 
 A test calls its handlers directly, or sends them bytes over a connection. Nothing happens between
-the calls of a test: time goes on only while one of them waits.
+the calls of a test: time advances only while one of them waits.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 class SingleNode:
-    """Node 1, with two listeners. `configs` are its own, with underscores for dots."""
+    """Node 1, with two listeners. `configs` are its configs, with underscores for dots."""
 
     def __init__(self, *, directories: Sequence[str] = (DATA,), **configs: object) -> None:
         given = {key.replace("_", "."): str(value) for key, value in configs.items()}
@@ -84,7 +84,7 @@ class SingleNode:
 
     @cached_property
     def broker(self) -> Broker:
-        """What its handlers work with, until a test uses another."""
+        """The context of its handlers, unless a test replaces it."""
         assert self.node.broker is not None
         return self.node.broker
 
@@ -109,7 +109,7 @@ class SingleNode:
     # Requests.
 
     def run(self, awaitable: Awaitable[T]) -> T:
-        """In the node's process."""
+        """Runs it in the node's process."""
 
         async def whole() -> T:
             return await awaitable
@@ -123,7 +123,7 @@ class SingleNode:
         api_version: int = 99,
         listener_name: str = "PLAINTEXT",
     ) -> Any:
-        """A handler, without dispatch and codec."""
+        """Calls a handler, without dispatch and codec."""
 
         context = RequestContext(api_version, "client", listener_name, self.client.session)
 
@@ -143,11 +143,11 @@ class SingleNode:
         return Client(self)
 
     def ask(self, api_key: int, version: int, request: object) -> Any:
-        """As bytes, over the first connection."""
+        """Sends it as bytes, over the first connection."""
         return self.client.ask(api_key, version, request)
 
     def use(self, broker: Broker | None = None, table: Mapping[int, Api] = API_TABLE) -> None:
-        """Requests are served with these from now on."""
+        """Handlers used for requests from now on."""
         if broker is not None:
             self.broker = broker
         self.server.use(make_dispatch(self.broker, table))
@@ -155,7 +155,7 @@ class SingleNode:
     # Its state.
 
     def write(self, *records: object) -> None:
-        """To the metadata, past the controller; returns when the node has them."""
+        """Writes to the metadata, bypassing the controller; returns once the node has them."""
 
         async def append() -> None:
             runtime = self.quorum._active.runtime
@@ -165,7 +165,7 @@ class SingleNode:
         self.run(append())
 
     def register_another(self, broker_id: int) -> None:
-        """A broker that has the internal listener only, and stays fenced."""
+        """Registers a broker with only the internal listener; it stays fenced."""
         request = BrokerRegistrationRequest(
             broker_id=BrokerId(broker_id),
             cluster_id=self.broker.cluster_id,
@@ -179,7 +179,7 @@ class SingleNode:
         self.run(self.broker.controller.call(request))
 
     def partition(self, topic: str, index: int) -> Partition:
-        """One that it leads, once it does."""
+        """A partition that it leads, once it does."""
 
         def is_led() -> bool:
             with suppress(ApiError):
@@ -199,7 +199,7 @@ class SingleNode:
         return self.partition(topic, index).log
 
     def append(self, topic: str, index: int, *timestamps: int) -> PartitionLog:
-        """One batch for each timestamp; they are committed."""
+        """Appends one batch per timestamp, committed."""
         batches = ([Record(timestamp=timestamp, value=b"value")] for timestamp in timestamps)
         return self.append_batches(topic, index, *batches)
 
@@ -218,7 +218,7 @@ class SingleNode:
 
 
 class Client(asyncio.Protocol):
-    """A connection from the test's machine, and the session that the node has for it."""
+    """A connection from the test's machine, and the node's session for it."""
 
     session: Session
 
@@ -245,11 +245,11 @@ class Client(asyncio.Protocol):
         self._news.set()
 
     def send(self, frame: bytes) -> None:
-        """With its size before it."""
+        """Sends a frame, with its size."""
         self._transport.write(frame)
 
     def receive(self) -> memoryview | None:
-        """The next frame, without its size; None if the connection has ended instead."""
+        """The next frame, without its size; None if the connection ended."""
         return self._world.run(self._receive())
 
     def ask(self, api_key: int, version: int, request: object, correlation_id: int = 7) -> Any:

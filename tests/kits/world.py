@@ -1,6 +1,6 @@
-"""Machines of the simulator: real nodes over disks, a network and a time that are not real.
+"""Machines of the simulator: real nodes over simulated disks, network and time.
 
-Everything runs in the test's thread, and time goes on only while somebody waits for something.
+Everything runs in the test's thread, and time advances only while something waits.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from ottla.testing.simulator.process import Process
 from ottla.testing.simulator.scheduler import Scheduler
 from ottla.testing.simulator.simulated_node import DATA, SimulatedNode
 
-PATIENCE_S = 600.0  # Of simulated time.
+PATIENCE_S = 600.0  # Simulated time.
 
 T = TypeVar("T")
 
 
 class World:
-    """The test has a machine of its own, which nothing happens to."""
+    """The test has its own machine, which never fails."""
 
     def __init__(self, seed: int = 0) -> None:
         self.scheduler = Scheduler(seed)
@@ -28,7 +28,7 @@ class World:
         self.host = Host("test", self.network)
         self.process = self.host.start_process()
         self.peers = Peers(self.process, "test", lambda: 0.5)
-        self.nodes: dict[int, SimulatedNode] = {}  # By id.
+        self.nodes: dict[int, SimulatedNode] = {}  # Keyed by id.
 
     def add_node(
         self,
@@ -39,7 +39,7 @@ class World:
         directories: Sequence[str] = (DATA,),
         listeners: Sequence[str] = (),
     ) -> SimulatedNode:
-        """Not started. It begins a cluster unless it is to join another node."""
+        """Not started. It starts a cluster unless it joins another node."""
         node = SimulatedNode(
             self.network,
             node_id,
@@ -52,14 +52,14 @@ class World:
         return node
 
     def run(self, coroutine: Coroutine[Any, Any, T], process: Process | None = None) -> T:
-        """On the test's machine, or in another process."""
+        """Runs on the test's machine, or in another process."""
         task = (process or self.process).create_task(coroutine)
         self.scheduler.run_until(self.scheduler.now + PATIENCE_S, task.done)
         assert task.done(), f"no end after {PATIENCE_S:.0f} s"
         return task.result()
 
     async def run_in(self, process: Process, coroutine: Coroutine[Any, Any, T]) -> T:
-        """From the test's machine, what belongs to another one's event loop."""
+        """Runs something on another machine's event loop, from the test's machine."""
         outcome: asyncio.Future[T] = self.process.create_future()
 
         def on_done(task: asyncio.Task[T]) -> None:
@@ -92,6 +92,6 @@ class World:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """The test's patience ends it if it never comes true."""
+    """Fails after the test's patience if it never becomes true."""
     while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.005)

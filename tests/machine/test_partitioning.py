@@ -12,7 +12,7 @@ from ottla.machine.partitioning import partition_for
         ("hello", 22),  # 99162322
         ("grün", 49),  # 3185949
         ("\U0001f600", 49),  # Two UTF-16 units: 1772899
-        ("polygenelubricants", 0),  # Its hash code is the least integer.
+        ("polygenelubricants", 0),  # Its hash code is the minimum integer.
     ],
 )
 def test_a_key_lives_where_its_hash_code_says(key: str, partition: int) -> None:

@@ -2,9 +2,9 @@
 
     python -m tests.network.attack --frames 1000000 --seed 1
 
-What is sent looks like a login for as long as that gets it anywhere, and then is wrong somewhere:
-sizes, keys, versions, mechanisms, messages of SASL, single bits. Nothing may come through but
-ApiVersions, no connection and no byte may stay held, and the server serves on.
+The bytes look like a login at first, and then are wrong somewhere: sizes, keys, versions,
+mechanisms, SASL messages, single bits. Nothing but ApiVersions may get through, no connection or
+buffered byte may be left, and the server must keep serving.
 """
 
 import argparse
@@ -49,7 +49,7 @@ SCRAM_MESSAGES = (
 
 class Report(NamedTuple):
     sent: int
-    dispatched: int  # Whole frames that the server took up.
+    dispatched: int  # Whole frames that the server handled.
     connections: int
     refused: dict[str, int]
 
@@ -77,7 +77,7 @@ class Fuzzer:
             case 0:
                 body = random.randbytes(random.choice((0, 1, 3, 8, 20, 200)))
                 return struct.pack(">I", len(body)) + body
-            case 1:  # A size that is not true.
+            case 1:  # A wrong size.
                 size = random.choice((0, 1, 2**31 - 1, 2**32 - 1, 2**31, 600_000))
                 return struct.pack(">I", size) + random.randbytes(random.randrange(20))
             case 2:  # Another API, before the login.
@@ -120,7 +120,7 @@ def _frame(kind: type, key: int, version: int, **values: object) -> bytes:
 
 
 async def attack(frames: int, seed: int) -> Report:
-    """AssertionError if anything came through, was left behind or stopped serving."""
+    """AssertionError if anything got through, was left behind or stopped serving."""
     fuzzer = Fuzzer(seed)
     sent = connections = 0
     async with locked(failure_delay_ms=0) as served:
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    asyncio.run(attack(10_000, arguments.seed + 1))  # What is imported and remembered once.
+    asyncio.run(attack(10_000, arguments.seed + 1))  # One-time imports and caches.
     before = resident_kb()
     begun = time.monotonic()
     report = asyncio.run(attack(arguments.frames, arguments.seed))

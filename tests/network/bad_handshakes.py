@@ -1,4 +1,4 @@
-"""Many handshakes that fail at once, and what is left of them in a broker's memory.
+"""Many handshakes that fail at once, and the memory that they leave in a broker.
 
 python -m tests.network.bad_handshakes --connections 7500 --at-once 250
 """
@@ -16,12 +16,12 @@ from tests.network.locked import stored
 from tests.ports import HOST, ReservedPort
 
 GROWTH_KB_MAX = 16_384  # The buffers of 250 connections at once are 64,000.
-SETTLE_S = 60.0  # For a broker to give memory back, which it does every ten seconds.
+SETTLE_S = 60.0  # A broker returns memory every ten seconds.
 BEGINNING = bytes.fromhex("16030100c8010000c40303")  # Of a ClientHello.
 
 
 async def _assault(port: int, at_once: int) -> None:
-    """All hold half a handshake at the same time, and then garbage follows."""
+    """All hold half a handshake at the same time, then send garbage."""
     opened = await asyncio.gather(
         *(asyncio.open_connection(HOST, port) for _ in range(at_once)), return_exceptions=True
     )
@@ -51,8 +51,8 @@ def resident_kb(pid: int) -> int:
 
 
 def growth_kb(pid: int, port: int, connections: int, at_once: int) -> int:
-    """Of a server that fails these handshakes, at the latest after it has had time to settle."""
-    asyncio.run(_assaults(port, 10, 10))  # What is loaded once is not counted.
+    """The memory growth of a server that fails these handshakes, once it has settled."""
+    asyncio.run(_assaults(port, 10, 10))  # One-time loading does not count.
     before = resident_kb(pid)
     asyncio.run(_assaults(port, connections, at_once))
     deadline = time.monotonic() + SETTLE_S
@@ -64,7 +64,7 @@ def growth_kb(pid: int, port: int, connections: int, at_once: int) -> int:
 
 
 def trial(directory: Path, connections: int, at_once: int) -> int:
-    """By how many KB a broker has grown."""
+    """A broker's growth in KB."""
     tls = stored(directory)
     open_port, tls_port = ReservedPort(), ReservedPort()
     arguments = (

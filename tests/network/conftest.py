@@ -9,7 +9,7 @@ from tests.network.peer import Run
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a coroutine to its end, on both event loops."""
+    """Runs a coroutine to completion, on both event loops."""
     factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
 
     def run_to_end(main: Coroutine[Any, Any, Any]) -> Any:

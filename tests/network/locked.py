@@ -1,4 +1,4 @@
-"""A listener with TLS, and clients of it that trust its authority."""
+"""A TLS listener, and clients that trust its authority."""
 
 import asyncio
 import datetime as dt
@@ -39,7 +39,7 @@ def stored(directory: Path, identity: Identity = NODE, mode: int = 0o600) -> Tls
 
 
 class Locked:
-    """A listener of one test; it `keeps` the sessions that came."""
+    """A listener for one test; it `keeps` the sessions it had."""
 
     def __init__(
         self,

@@ -19,8 +19,8 @@ from ottla.network.session_hub import Dispatch
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 LOOPBACK = Endpoint("PLAINTEXT", "127.0.0.1", 0)
-ANYBODY = range(-(1 << 15), 1 << 15)  # Every API may overtake.
-TIMEOUT_S = 120  # For what takes no time on a machine that has some.
+ANYBODY = range(-(1 << 15), 1 << 15)  # Every API may overtake others.
+TIMEOUT_S = 120  # For things that are instant on an idle machine.
 
 
 def frame(body: bytes) -> bytes:
@@ -32,7 +32,7 @@ def echo(session: Session, body: memoryview) -> None:
 
 
 class Answers:
-    """Keeps the replies of the frames that it was given, to be sent when the test says so."""
+    """Keeps the replies to its frames, to be sent when the test says so."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Reply, bytes]] = []
@@ -75,7 +75,7 @@ class Peer:
         await self._loop.sock_sendall(self.socket, data)
 
     def send_what_fits(self, data: bytes) -> int:
-        """Send without waiting, and say how much was taken."""
+        """Send without waiting; returns how much was accepted."""
         sent = 0
         with contextlib.suppress(BlockingIOError):
             while sent < len(data):
@@ -96,7 +96,7 @@ class Peer:
         return await self.receive(size)
 
     async def receive_to_end(self) -> bytes:
-        """Everything until the server closes, be it gently or not."""
+        """Everything until the server closes, cleanly or not."""
         received = bytearray()
         with contextlib.suppress(ConnectionResetError):
             while data := await self._loop.sock_recv(self.socket, 65_536):
@@ -107,7 +107,7 @@ class Peer:
         self.socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
-        """End the connection without a farewell, as a crash does."""
+        """Abort the connection, like a crash."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -138,7 +138,7 @@ async def until_received(
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let the event loop turn until the condition holds."""
+    """Run the event loop until the condition holds."""
     async with asyncio.timeout(TIMEOUT_S):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0)

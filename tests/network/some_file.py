@@ -1,4 +1,4 @@
-"""Files whose pieces are sent."""
+"""Files to send pieces of."""
 
 import os
 import threading
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class SomeFile:
-    """A file of the operating system that can pretend to be elsewhere than in the page cache."""
+    """A real file that can pretend not to be in the page cache."""
 
     def __init__(self, path: Path, way: str) -> None:
         self._descriptor = os.open(path, os.O_RDONLY)
         self._way = way
-        self.read_now = 0  # Bytes that were read from it, by whatever thread.
-        self.gate = threading.Event()  # A read in a thread waits for it.
+        self.read_now = 0  # Bytes read from it, by any thread.
+        self.gate = threading.Event()  # Reads in a thread wait for it.
         self.gate.set()
         self.failing = False
-        self.evicted = False  # It is in the page cache no longer.
+        self.evicted = False  # It is no longer in the page cache.
 
     def fileno(self) -> int | None:
         return self._descriptor if self._way == "sendfile" else None

@@ -1,4 +1,4 @@
-"""What a peer that does not answer costs, and how soon one that is back is asked again."""
+"""The cost of a peer that does not answer, and how soon a returning one is retried."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ ROUNDS = 3
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many attempts in little time."""
+    """Many attempts in a short time."""
     monkeypatch.setattr(peers_module, "BACKOFF_FIRST_S", 0.0)
 
 
@@ -58,7 +58,7 @@ def test_an_attempt_that_failed_leaves_nothing_behind(
                     for _ in range(ATTEMPTS):
                         await attempt(peers, address)
                     growths.append(len(gc.get_objects()) - before)
-                return min(growths)  # Threads of other tests make objects, but not in each round.
+                return min(growths)  # Threads of other tests create objects, but not in each round.
             finally:
                 gc.enable()
 
@@ -130,7 +130,7 @@ def test_waits_between_attempts_double_up_to_a_bound(run: Run) -> None:
                     await ask(peers, address, b"a")
                 waits_s.append(round(peers._absences[address].attempts["test"][1] - now(), 3))
                 peers._absences[address].attempts["test"] = (len(waits_s), 0.0)  # It has passed.
-        # `calling` draws the middle of what chance allows, and time has gone on a little.
+        # `calling` draws the middle of the jitter range, and a little time has passed.
         full_s = [min(0.02 * 2**count, 1.0) * 0.75 for count in range(12)]
         assert all(wait <= full for wait, full in zip(waits_s, full_s, strict=True))
 
@@ -141,7 +141,7 @@ def test_waits_between_attempts_double_up_to_a_bound(run: Run) -> None:
 
 
 def test_each_purpose_is_refused_at_once(run: Run) -> None:
-    """So whoever has to know that a process has ended does not wait for what others tried."""
+    """So a caller that must learn of the end of a process does not wait for earlier attempts."""
 
     async def main() -> None:
         nobody_listens = ReservedPort()
@@ -177,7 +177,7 @@ def test_a_peer_that_is_back_is_asked_without_waiting(
                 assert not waiting.done()
                 peers.expect(address)
                 assert await waiting == b"waits"
-                # An answer on one connection is enough for all.
+                # A response on one connection is enough for all.
                 assert await ask(peers, address, b"other", purpose="b") == b"other"
                 assert not peers._absences
 
@@ -219,7 +219,7 @@ def test_a_call_that_was_too_late_says_so(run: Run) -> None:
 
 
 def test_a_peer_that_closes_every_connection_counts_as_absent(run: Run) -> None:
-    """As behind a proxy whose backend is gone."""
+    """Like a proxy whose backend is gone."""
 
     async def main() -> None:
         async with serving(lambda session, _: session.abort("test")) as server, calling() as peers:

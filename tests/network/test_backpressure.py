@@ -1,4 +1,4 @@
-"""A connection, and all of them together, hold a bounded amount of memory."""
+"""Memory is bounded per connection and in total."""
 
 import asyncio
 

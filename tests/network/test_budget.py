@@ -3,7 +3,7 @@ import pytest
 from ottla.network.budget import SMALL_BYTES, MemoryBudget
 
 LIMIT = 8_000_000
-COMMON = 7_000_000  # Without the share of other brokers.
+COMMON = 7_000_000  # Without the part reserved for other brokers.
 OVERDRAFT = 1_000_000
 
 

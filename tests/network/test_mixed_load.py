@@ -1,4 +1,4 @@
-"""Many connections with every kind of request under bounds that are always passed."""
+"""Many connections with every kind of request, under limits that are always exceeded."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ BOUNDS: dict[str, Any] = {
 
 
 class Mixed:
-    """A request is `kind size filler`; its answer has `size` bytes that depend on nothing else."""
+    """A request is `kind size filler`; its response has `size` bytes and depends only on that."""
 
     def __init__(self, chance: random.Random, files: list[SomeFile], content: bytes) -> None:
         self.chance = chance
@@ -96,7 +96,7 @@ def test_every_peer_gets_exactly_its_answers(run: Run, tmp_path: Path, seed: int
             await asyncio.gather(
                 *(converse(*each, mixed) for each in zip(peers, chances, strict=True))
             )
-            # The last requests may be ones without an answer.
+            # The last requests may have no response.
             await until(lambda: server.counters.frames == 6 * REQUESTS_PER_PEER)
             await until(lambda: server.queued_bytes == 0 and not server.counters.sessions_paused)
             completing.cancel()

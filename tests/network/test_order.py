@@ -1,4 +1,4 @@
-"""A request that has no answer yet is overtaken only by the APIs that it lets pass."""
+"""Only the APIs that a pending request permits may overtake it."""
 
 import struct
 
@@ -218,7 +218,7 @@ def test_a_connection_whose_request_waits_is_not_idle(run: Run) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\0"])
 def test_a_request_too_short_for_a_key_waits_like_any_other(run: Run, body: bytes) -> None:
-    """Also where it ends with the receive buffer."""
+    """Even if it ends with the receive buffer."""
     broker = Broker()
 
     async def main() -> None:

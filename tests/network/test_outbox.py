@@ -1,4 +1,4 @@
-"""Pieces of files reach the peer byte for byte, whichever way they take."""
+"""Pieces of files reach the peer byte for byte, whichever way they are sent."""
 
 import random
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SomeFile]:
 
 
 class Pieces:
-    """Answers each request, `position:size`, with that piece of the file."""
+    """Answers each request `position:size` with that piece of the file."""
 
     def __init__(self, file: SomeFile) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""Nodes that log in at each other by SCRAM."""
+"""Nodes that log in to each other by SCRAM."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ REQUEST = ApiVersionsRequest(client_software_name="node", client_software_versio
 
 
 async def came_through(login: PeerLogin | None) -> list[tuple[object, bool]]:
-    """From whom, and whether as a node. The server answers with what no node understands."""
+    """The principal of each request, and whether it is a node. The server's answer is invalid."""
     async with locked() as served:
         endpoint = served.server.endpoints[0]
         peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5, None, login)

@@ -1,4 +1,4 @@
-"""Logins on a real socket: what is taken before one, what fails, what expires."""
+"""Logins on a real socket: what is accepted before one, what fails, what expires."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Clock:
 
 
 class Served:
-    """What came through the gate, and from whom."""
+    """What got through the gate, and from whom."""
 
     def __init__(self, server: Server, clock: Clock) -> None:
         self.server = server

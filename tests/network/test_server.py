@@ -110,7 +110,7 @@ def test_a_peer_that_does_not_take_its_answers_is_idle(run: Run) -> None:
 
 def test_stopping_lets_answers_leave_and_refuses_new_connections(run: Run) -> None:
     async def main() -> None:
-        port = ReservedPort()  # Which nobody else is given when the server has stopped.
+        port = ReservedPort()  # Nobody else gets it once the server has stopped.
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port.number)
         async with serving(listeners=(endpoint,)) as server, peer_of(server) as peer:
             await peer.send(frame(b"a" * 1000))

@@ -102,7 +102,7 @@ def test_a_frame_can_be_written_to_in_place(run: Run) -> None:
 @settings(max_examples=60)
 @given(st.lists(st.binary(max_size=40), max_size=30), st.lists(st.integers(1, 60), min_size=1))
 def test_chunking_does_not_matter(bodies: list[bytes], chunk_sizes: list[int]) -> None:
-    """The transport is left out: the chunks are put where the session wants them."""
+    """Without a transport: the chunks go directly into the session's buffer."""
     dispatched: list[bytes] = []
 
     def keep(_: Session, body: memoryview) -> None:
@@ -323,7 +323,7 @@ def test_closing_lets_what_was_answered_leave(run: Run) -> None:
 
     async def main() -> None:
         async with serving(dispatch) as server, peer_of(server) as peer:
-            # Both arrive in one segment, for bytes that nobody read make a close a reset.
+            # Both arrive in one segment, because a close with unread bytes is a reset.
             await peer.send(frame(b"a" * 50_000) + frame(b"b"))
             assert await peer.receive_to_end() == frame(b"a" * 50_000)
             await until(lambda: not server.sessions)
@@ -350,7 +350,7 @@ def test_a_muted_session_is_answered_and_not_heard_until_its_time_has_passed(run
             await peer.send(frame(b"for long") + frame(b"three"))
             assert await peer.receive_frame() == b"for long"
             assert session.receiver.paused
-            session.receiver.mute(0)  # A shorter time does not end a longer one.
+            session.receiver.mute(0)  # A shorter timeout does not end a longer one.
             await asyncio.sleep(0)
             assert session.receiver.paused
         assert seen == [b"one", b"briefly", b"two", b"for long"]

@@ -1,4 +1,4 @@
-"""Connections that hold memory and do not go on cost the others nothing, and are closed."""
+"""Stalled connections that hold memory cost the others nothing, and are closed."""
 
 import contextlib
 import logging
@@ -22,7 +22,7 @@ class Clock:
         return self.now_ms
 
     def pass_s(self, server: Server, seconds: int) -> None:
-        """With a look at the sessions every second."""
+        """Checks the sessions every second."""
         for _ in range(seconds):
             self.now_ms += 1000
             server.close_stalled_sessions()
@@ -33,7 +33,7 @@ def announced(size: int) -> bytes:
 
 
 async def send_what_is_taken(server: Server, peer: Peer, data: bytes, held: int) -> None:
-    """Until the server holds so much, or does not read on."""
+    """Until the server holds that much, or stops reading."""
     sent = 0
 
     def is_taken() -> bool:

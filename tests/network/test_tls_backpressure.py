@@ -1,7 +1,7 @@
-"""Over TLS as well, a connection is read again once its answers have left.
+"""With TLS, too, a connection is read again once its responses have been sent.
 
-TLS has two buffers in a row: one of records that the plain transport takes no more of, and the
-plain transport's own. Only the first counts as the connection's; the tests fill both.
+TLS has two buffers in a row: one for records that the plain transport does not accept yet, and the
+plain transport's own. Only the first counts for the connection; the tests fill both.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ FLOOD = 2_000_000  # More than all buffers on the way to a client that does not 
 
 
 class Wanted:
-    """Answers each request, whose body is a size, with so many bytes, when the test says so."""
+    """Answers each request, whose body is a size, with that many bytes when the test says so."""
 
     def __init__(self, overtakers: Overtakers) -> None:
         self._overtakers = overtakers
@@ -29,7 +29,7 @@ class Wanted:
         self.waiting.append((session.reply(self._overtakers), int(bytes(body))))
 
     async def send(self) -> None:
-        """The next answer, and let it come as far as it gets."""
+        """Releases the next response and lets it get as far as it can."""
         await until(lambda: self.waiting)
         reply, size = self.waiting.pop(0)
         reply.send([frame(bytes(size))])

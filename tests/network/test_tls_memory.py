@@ -1,4 +1,4 @@
-"""Connections over TLS, and handshakes that fail, leave no memory behind."""
+"""TLS connections and failed handshakes leave no memory behind."""
 
 import asyncio
 import gc

@@ -49,7 +49,7 @@ def without_signature(token: str) -> str:
 
 
 def signed_with_the_public_key() -> str:
-    """What an attacker tries who hopes that the key's kind is the token's choice."""
+    """An attack that lets the token choose the kind of key."""
     secret = ONE.jwk()["x"].encode()
     payload = {"sub": "ann", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 60}
     return jwt.encode({**payload, "scope": "write"}, secret, "HS256", headers={"kid": "one"})
@@ -136,7 +136,7 @@ def test_a_new_key_is_fetched_when_a_token_names_it(config: TokenConfig, tmp_pat
 
 
 def test_a_login_waits_for_the_first_attempt_to_fetch_the_keys(config: TokenConfig) -> None:
-    """A broker serves before it has them, and refused those who came at once."""
+    """A broker serves before it has the keys, and refused early clients."""
     keys = TokenKeys(config)
     with ThreadPoolExecutor(1) as threads:
         login = threads.submit(keys.verify, ONE.token("ann", scope="write"))

@@ -1,4 +1,4 @@
-"""Who asks for much waits for who asks for little, and not the other way round."""
+"""Large requests wait for small ones, not the other way round."""
 
 import contextlib
 
@@ -66,7 +66,7 @@ def test_those_who_ask_for_much_take_turns(run: Run) -> None:
 
 
 def test_a_round_stays_short_however_many_come_with_much_at_once(run: Run) -> None:
-    """They queue up; who asks for little is served between two turns of the line."""
+    """They queue up; small requests are served between two turns of the queue."""
     now_ms = 0.0
     order: list[bytes] = []
 
@@ -87,7 +87,7 @@ def test_a_round_stays_short_however_many_come_with_much_at_once(run: Run) -> No
             await little.send(frame(b"little") * LITTLE_FRAMES)
             for _ in range(LITTLE_FRAMES):
                 assert await little.receive_frame() == b"little"
-            # The turn of the first, of those who come then, and of the line, which may be twice.
+            # The turn of the first, of later ones, and of the queue, perhaps twice.
             most = FRAMES_BETWEEN_LOOKS + 3 * TURN_MS / REQUEST_MS
             assert order.index(b"little") <= most < CROWDS
             for peer in peers:

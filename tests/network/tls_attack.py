@@ -1,11 +1,11 @@
-"""Wrong bytes at a listener with TLS: before, during and after the handshake.
+"""Wrong bytes for a TLS listener: before, during and after the handshake.
 
     python -m tests.network.tls_attack --connections 100000 --seed 1
 
-A client of TLS without a socket makes what it would say, and that is spoilt somewhere: garbage
-instead of a hello, a bit turned, a part left out, records of wrong types, versions and lengths, a
-silence in the middle, garbage in a tunnel that stands. Nothing may come through that was not sent
-whole, no connection and no byte may stay held, and the server serves on.
+A TLS client without a socket makes valid messages, which are then corrupted somewhere: garbage
+instead of a hello, a flipped bit, a missing part, records of wrong types, versions and lengths, a
+silence in the middle, garbage in an open tunnel. Only intact requests may get through, no
+connection or buffered byte may be left, and the server must keep serving.
 """
 
 import argparse
@@ -35,7 +35,7 @@ RECORD_TYPES = (0, 20, 21, 22, 23, 24, 128, 255)
 
 class Report(NamedTuple):
     connections: int
-    served: int  # Those whose handshake came to its end in spite of all.
+    served: int  # Those whose handshake finished nevertheless.
     refused: dict[str, int]
 
 
@@ -55,7 +55,7 @@ class Tunnel:
         return self._outgoing.read()
 
     def answer(self, received: bytes) -> bytes:
-        """What the client says to it; ssl.SSLError if it is no answer."""
+        """The client's reply; ssl.SSLError if `received` is invalid."""
         self._incoming.write(received)
         with contextlib.suppress(ssl.SSLWantReadError):
             self._tls.do_handshake()
@@ -82,13 +82,13 @@ class Fuzzer:
         match random.randrange(4):
             case 0:
                 return random.randbytes(random.choice((1, 5, 100, 20_000)))
-            case 1:  # What other protocols say first.
+            case 1:  # The first bytes of other protocols.
                 return random.choice((b"GET / HTTP/1.1\r\n\r\n", frame(b"\0\x12\0\3"), b"\0" * 64))
             case _:
                 return self.record(random.randbytes(random.randrange(300)))
 
     def record(self, body: bytes) -> bytes:
-        """With a head of TLS, which may say what is not so."""
+        """With a TLS header, which may be wrong."""
         random = self._random
         head = bytes((random.choice(RECORD_TYPES), 3, random.choice((0, 1, 3, 4, 255))))
         size = len(body) if random.random() < 0.6 else random.choice((0, 1, 16_384, 18_500, 65_535))
@@ -111,7 +111,7 @@ class Fuzzer:
 
 
 class Assault:
-    """One connection, wrong at one point that chance chooses."""
+    """One connection, wrong at one random point."""
 
     def __init__(self, fuzzer: Fuzzer, port: int) -> None:
         self._fuzzer = fuzzer
@@ -122,7 +122,7 @@ class Assault:
     async def run(self) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
-            with contextlib.suppress(OSError):  # Of a server that has hung up, or of TLS.
+            with contextlib.suppress(OSError):  # The server has hung up, or TLS failed.
                 await self._talk(reader, writer)
         finally:
             writer.transport.abort()
@@ -139,7 +139,7 @@ class Assault:
         reply = await self._answer(reader, tunnel)
         if not tunnel.is_open and not reply:
             return None
-        self.may_be_served = True  # It may come to its end with something behind it.
+        self.may_be_served = True  # The handshake may finish with something behind it.
         if fuzzer.chance(0.5) and reply:
             return await self._end(reader, writer, fuzzer.spoilt(reply))
         writer.write(reply)
@@ -150,7 +150,7 @@ class Assault:
         return await self._end(reader, writer, fuzzer.spoilt(sealed))
 
     async def _answer(self, reader: asyncio.StreamReader, tunnel: Tunnel) -> bytes:
-        """To all that comes until there is something to say."""
+        """Reads until there is something to reply."""
         while True:
             received = await reader.read(CHUNK)
             if not received:
@@ -162,7 +162,7 @@ class Assault:
     async def _end(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, last: bytes
     ) -> None:
-        """Some hang up, some say no more and stay until the server has enough of the handshake."""
+        """Some hang up, some stay silent until the server gives up the handshake."""
         writer.write(last)
         if self.may_be_served or self._fuzzer.chance(0.7):
             writer.write_eof()
@@ -173,7 +173,7 @@ class Assault:
 
 
 async def attack(connections: int, seed: int, directory: Path, at_once: int = AT_ONCE) -> Report:
-    """AssertionError if something came through, was left behind or stopped serving."""
+    """AssertionError if anything got through, was left behind or stopped serving."""
     fuzzer = Fuzzer(seed)
     served = 0
     async with Locked(stored(directory), timeout_ms=HANDSHAKE_MS, keeps=False) as locked:

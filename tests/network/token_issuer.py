@@ -1,4 +1,4 @@
-"""Signs tokens, and publishes its keys as an issuer does."""
+"""Signs tokens, and publishes its keys like an issuer."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The page of a node, scraped by HTTP as Prometheus does, and read by Prometheus' own parser."""
+"""A node's metrics page, scraped over HTTP and read by Prometheus' own parser."""
 
 import time
 import urllib.request
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prometheus_client.parser import text_string_to_metric_families
 
-Samples = dict[tuple[str, ...], float]  # By name and the values of the labels, by their names.
+Samples = dict[tuple[str, ...], float]  # Keyed by name and label values, sorted by label name.
 PATIENCE_S = 60.0
 
 
@@ -28,7 +28,7 @@ def scrape(url: str) -> Samples:
 
 
 def scrape_until(url: str, is_wanted: Callable[[Samples], bool]) -> Samples:
-    """What is found out from time to time comes with a later page."""
+    """Periodically measured values appear on a later page."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_wanted(found := scrape(url)):
         assert time.monotonic() < deadline, found

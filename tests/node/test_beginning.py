@@ -1,4 +1,4 @@
-"""A node that begins a cluster, where another cluster may know it."""
+"""A node that starts a cluster although another cluster may know it."""
 
 import asyncio
 import dataclasses
@@ -61,7 +61,7 @@ def test_time_in_which_the_process_did_not_run_is_listened_again() -> None:
             else:
                 heard.set_result(Claim("another", 2))
 
-        loop.call_soon(starve, 5)  # For twice the time.
+        loop.call_soon(starve, 5)  # Twice as long.
         await listen(heard, TIME_S)
         return heard.done() and heard.result()
 
@@ -97,7 +97,7 @@ def new_node(disk: FaultyFilesystem, port: int, **settings: object) -> Node:
 
 
 async def knock_until(done: "asyncio.Future[Any]", port: int, voter_id: int = 1) -> None:
-    """As node 2 of another cluster, to which the node with this id belongs."""
+    """Acts as node 2 of another cluster, to which the node with this id belongs."""
     peers = Peers(asyncio.get_running_loop(), "node-2", lambda: 0.5)
     entity: Any = request_to_wire(
         VoteRequest("old", ReplicaKey(voter_id), ReplicaKey(2, UUID(int=2)), 0, 0, 0, True)

@@ -13,7 +13,7 @@ MINIMUM = "min.insync.replicas"
 
 
 async def minimum_of_cluster(disk: FaultyFilesystem, configured: str = "") -> str | None:
-    """After a life of the only node, with this value in its configuration, if any."""
+    """The value after a run of the only node, with this value in its configuration, if any."""
     overrides = {MINIMUM: configured} if configured else {}
     settings = ServeSettings(host="127.0.0.1", port=0, overrides=overrides)
     environment = dataclasses.replace(Environment.real(), filesystem=disk)

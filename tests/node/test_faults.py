@@ -1,4 +1,4 @@
-"""A whole node on a disk that fails: real sockets, real handlers, a disk in memory."""
+"""A whole node on a failing disk: real sockets, real handlers, a disk in memory."""
 
 import asyncio
 import dataclasses
@@ -41,7 +41,7 @@ async def started(disk: FaultyFilesystem) -> Node:
 
 @asynccontextmanager
 async def serving(disk: FaultyFilesystem) -> AsyncIterator[WireClient]:
-    """A client of a node that is started, and stopped in order at the end."""
+    """A client of a started node, which is stopped cleanly at the end."""
     node = await started(disk)
     async with client_of(node) as client:
         yield client
@@ -49,7 +49,7 @@ async def serving(disk: FaultyFilesystem) -> AsyncIterator[WireClient]:
 
 
 async def crash(node: Node, disk: FaultyFilesystem) -> None:
-    """The power goes: what the node would still write is lost, then the disk is as it is."""
+    """The power fails: further writes of the node are lost, and the disk stays as it is."""
     disk.power_loss_after(0)
     with suppress(BaseException):
         await node.stop()
@@ -167,7 +167,7 @@ def test_a_failed_sync_is_never_acknowledged_and_takes_the_directory_offline() -
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_served_after_a_failed_sync_and_a_restart_survives_a_power_loss(seed: int) -> None:
-    """The machine ran on meanwhile, so the cache has what the disk may not have."""
+    """The machine kept running, so the cache has what the disk may lack."""
 
     async def run() -> None:
         disk = FaultyFilesystem(seed)
@@ -188,7 +188,7 @@ def test_what_is_served_after_a_failed_sync_and_a_restart_survives_a_power_loss(
 
 
 def test_a_fetch_of_what_was_never_synced_sees_nothing_of_it() -> None:
-    """With `flush.policy = ack` no one reads what a power loss could take back."""
+    """With `flush.policy = ack` nothing is readable that a power loss could undo."""
 
     async def run() -> None:
         disk = FaultyFilesystem()

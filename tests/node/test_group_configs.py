@@ -1,4 +1,4 @@
-"""What groups are configured with follows the configs of the cluster."""
+"""Group settings follow the configs of the cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a node does while nobody asks for anything, in virtual time."""
+"""The activity of an idle node, in virtual time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ START_S_MAX = 30.0
 SETTLE_S = 10.0
 WATCHED_S = 60.0
 JOBS_PER_SECOND_MAX = 1.5
-TIMERS_PER_SECOND_MAX = 12.0  # Several fire in the same moment.
+TIMERS_PER_SECOND_MAX = 12.0  # Several fire at the same moment.
 
 
 def test_an_idle_node_hardly_ever_wakes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Nodes to join that do not answer."""
+"""Joining nodes that do not answer."""
 
 import asyncio
 import re
@@ -18,7 +18,7 @@ TIMEOUT_S = 1.5
 
 
 def refusal(addresses: list[Address]) -> str:
-    """Of a node with a new directory that is to join them."""
+    """The outcome for a node with a new directory that should join them."""
 
     async def join() -> str:
         loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ def refusal(addresses: list[Address]) -> str:
 
 
 def test_silent_nodes_share_the_time_for_an_answer() -> None:
-    """Each takes connections and says nothing, as one that hangs."""
+    """Each accepts connections and never answers, like a hanging node."""
     with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
         ports = [each.getsockname()[1] for each in (first, second)]
         text = refusal([Address(HOST, port) for port in ports])

@@ -24,7 +24,7 @@ from ottla.node.serve_settings import ServeSettings
 from ottla.protocol.config import ConfigType, ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
 
-# What Kafka 4.3 ships as config/server.properties, without its comments.
+# Kafka 4.3's config/server.properties, without comments.
 SHIPPED = """\
 process.roles=broker,controller
 node.id=1
@@ -74,7 +74,7 @@ def test_the_file_that_kafka_ships_starts_a_node_on_loopback(
     validate_locked(given)
     values = ConfigValues(given)
     assert values[LISTENERS] == ("PLAINTEXT://localhost:9092", "CONTROLLER://localhost:9093")
-    assert values[QUORUM_BOOTSTRAP_SERVERS] == ()  # Itself is nobody to join.
+    assert values[QUORUM_BOOTSTRAP_SERVERS] == ()  # A node does not join itself.
     assert values[LOG_DIRS] == ("/tmp/kraft-combined-logs",)
     with caplog.at_level(logging.WARNING):
         log_without_effect(given)

@@ -14,7 +14,7 @@ NEVER = 3600.0
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Nothing ends by time."""
+    """Nothing times out."""
     monkeypatch.setattr(leaving, "NO_CONTROLLER_TIMEOUT_S", NEVER)
     return monkeypatch
 

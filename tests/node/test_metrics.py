@@ -1,4 +1,4 @@
-"""A real node, scraped by HTTP as Prometheus does, and read by Prometheus' own parser."""
+"""A real node's metrics, scraped over HTTP and read by Prometheus' own parser."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Metrics of three nodes, with real clients: what each node tells, and what it leaves to others."""
+"""Metrics of three nodes, with real clients: what each node reports, and what it does not."""
 
 import shutil
 import subprocess
@@ -57,7 +57,7 @@ def produce(
 
 
 def coordinator_url(cluster: EmbeddedCluster, group: str, topic: str) -> str:
-    """That of the only node that tells of the group."""
+    """The value from the only node that reports the group."""
     key = ("kafka_consumergroup_current_offset_sum", group, topic)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -190,7 +190,7 @@ def test_what_is_there_is_declared_and_understood(cluster: EmbeddedCluster) -> N
             checked = subprocess.run(
                 ["promtool", "check", "metrics"], input=text, text=True, capture_output=True
             )
-            assert checked.returncode in (0, 3), checked.stderr  # 3 is advice about style.
+            assert checked.returncode in (0, 3), checked.stderr  # 3 means style advice.
 
 
 def test_the_probe_goes_through_every_broker(cluster: EmbeddedCluster) -> None:

@@ -1,4 +1,4 @@
-"""A real node pushes to a collector, which reads with OpenTelemetry's own library."""
+"""A real node pushes to a collector that uses OpenTelemetry's own library."""
 
 import asyncio
 import gzip
@@ -22,7 +22,7 @@ PATIENCE_S = 60
 
 
 class Collector:
-    """Refuses the first pushes, if it is told to, and keeps the others."""
+    """Refuses the first pushes on request, and keeps the others."""
 
     def __init__(self, refusals: int = 0) -> None:
         self.refusals = refusals
@@ -91,7 +91,7 @@ def metrics(request: ExportMetricsServiceRequest) -> dict[str, Metric]:
 
 
 def durations(request: ExportMetricsServiceRequest) -> dict[str, HistogramDataPoint]:
-    """By API, which is counted when its answer is on the way."""
+    """By API; a request is counted once its response is sent."""
     family = metrics(request).get("ottla_request_duration_seconds", Metric())
     points = family.histogram.data_points
     return {point.attributes[0].value.string_value: point for point in points}

@@ -1,4 +1,4 @@
-"""The metadata quorum: nodes on their own, and several that crash, stop, join and stand still."""
+"""The metadata quorum: single nodes, and several that crash, stop, join and freeze."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from ottla.runtime.raft_log import RaftLog
 from ottla.runtime.snapshots import SnapshotStore
 from ottla.testing.simulator.simulated_node import DATA
 
-# Nobody would notice in time that there is no leader.
+# Nobody would notice the missing leader in time.
 SLOW_S = 100
 SLOW = {
     "controller_quorum_fetch_timeout_ms": SLOW_S * 1000,
@@ -38,13 +38,13 @@ def snapshots_of(node: QuorumNode) -> list[OffsetAndEpoch]:
 
 
 async def soon(cluster: QuorumCluster, work: Awaitable[object]) -> None:
-    """Long before somebody would notice silence."""
+    """Long before anyone would notice silence."""
     begin_s = cluster.world.scheduler.now
     await work
     assert cluster.world.scheduler.now - begin_s < SLOW_S / 2
 
 
-# A node on its own.
+# A single node.
 
 
 def test_a_single_node_leads_at_once_and_what_it_answered_survives_a_crash() -> None:
@@ -161,7 +161,7 @@ def test_a_full_disk_refuses_changes_and_the_node_goes_on_when_there_is_room(
             await node.call(set_partitions(2), timeout_ms=200)
         assert refused.value.code in (ErrorCode.kafka_storage_error, ErrorCode.not_controller)
         assert node.partitions == "1"
-        await asyncio.sleep(10)  # Of simulated time, in which it tries again and again.
+        await asyncio.sleep(10)  # Simulated, with repeated attempts.
         node.disk.disk_full(None)
         await node.set(3)
         assert node.partitions == "3"
@@ -310,7 +310,7 @@ def test_nobody_waits_long_for_a_leader_whose_process_has_ended() -> None:
 def test_time_stands_still_for_the_core_while_the_quorum_state_is_saved(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Or an election would be over before its first request has left."""
+    """Otherwise an election would be over before its first request was sent."""
     save, save_s = QuorumStateFile.save, 0.3
 
     async def test(cluster: QuorumCluster) -> None:
@@ -327,7 +327,7 @@ def test_time_stands_still_for_the_core_while_the_quorum_state_is_saved(
 
 
 def test_a_process_that_did_not_run_for_a_while_keeps_its_leader() -> None:
-    """All nodes stand still at once: each finds that the others have been silent for long."""
+    """All nodes freeze at once: each finds that the others were silent for long."""
 
     async def test(cluster: QuorumCluster) -> None:
         nodes = await cluster.form(3)
@@ -390,7 +390,7 @@ def test_a_node_of_another_cluster_is_told_of_once(caplog: pytest.LogCaptureFixt
         await cluster.start(3)
         cluster.mend(left)
         await until(lambda: "node-1:9092 is a node of another cluster" in caplog.text)
-        await asyncio.sleep(20)  # Of simulated time, in which it asks again.
+        await asyncio.sleep(20)  # Simulated, in which it retries.
         assert caplog.text.count("is a node of another cluster") == 1
         assert not left.leads
 

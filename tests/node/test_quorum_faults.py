@@ -21,12 +21,12 @@ from ottla.controller.image import GROUP_RESOURCE
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime import metadata_snapshots
 
-NODES = 4  # One of them observes.
+NODES = 4  # One of them is an observer.
 ROUNDS = 12
 
 
 def set_group(number: int) -> IncrementalAlterConfigsRequest:
-    """A change of its own: one that is given up may come late."""
+    """Each change is unique, because one that was given up may arrive late."""
     config = AlterableConfig(
         name="consumer.session.timeout.ms", config_operation=i8(0), value="50000"
     )
@@ -37,7 +37,7 @@ def set_group(number: int) -> IncrementalAlterConfigsRequest:
 
 
 class Writer:
-    """Changes the metadata, again and again, through any node that runs."""
+    """Keeps changing the metadata through any running node."""
 
     def __init__(self, cluster: QuorumCluster, chance: Random) -> None:
         self.acknowledged: list[str] = []
@@ -50,7 +50,7 @@ class Writer:
             changing = asyncio.ensure_future(node.call(set_group(number), timeout_ms=300))
             await asyncio.wait([changing], timeout=1)
             if changing.cancel() or changing.cancelled():
-                continue  # The node has ended.
+                continue  # The node has exited.
             with suppress(ApiError):
                 if changing.result().responses[0].error_code is ErrorCode.none:
                     self.acknowledged.append(str(number))

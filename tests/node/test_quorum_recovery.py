@@ -1,4 +1,4 @@
-"""The only node that is left votes alone; what is on its disk stays, and others join it."""
+"""The only remaining node becomes the only voter; its data stays, and others join it."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What a node says of itself to whoever starts and watches it."""
+"""A node's readiness, for whatever starts and watches it."""
 
 import asyncio
 import dataclasses
@@ -86,7 +86,7 @@ def test_a_node_that_waits_for_others_is_alive_and_not_ready() -> None:
                 **{"metrics.port": "0", "controller.quorum.bootstrap.servers": address}
             )
             starting = asyncio.ensure_future(node.start())
-            await asyncio.sleep(0)  # It begins with the port.
+            await asyncio.sleep(0)  # It starts with the port.
             base = f"http://localhost:{node.metrics_port}"
             assert await in_thread(answer, f"{base}/livez") == (200, "ok\n")
             for path in ("readyz", "metrics"):
@@ -113,4 +113,4 @@ def test_systemd_hears_when_the_node_is_ready(
         assert b"READY=1" in manager.recv(1000)
         notify("STOPPING=1")
         assert manager.recv(1000) == b"STOPPING=1"
-    notify("STOPPING=1")  # Nobody is there any more, which is no reason to fail.
+    notify("STOPPING=1")  # Nobody listens anymore, which must not cause a failure.

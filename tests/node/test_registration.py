@@ -1,4 +1,4 @@
-"""A broker and the controller as it sees it: the real machine, without a log or a network."""
+"""A broker and its controller: the real machine, without a log or a network."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ LISTENERS = (Endpoint("PLAINTEXT", "localhost", 9092),)
 
 
 class DirectController:
-    """Answers at once, with the operations of the machine."""
+    """Answers at once, using the machine's operations."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -6,7 +6,7 @@ from tests.log_messages import messages_of
 from ottla.node import stopping
 from ottla.node.stopping import Stopping
 
-TIMEOUT_S = 120  # For what takes no time on a machine that has some.
+TIMEOUT_S = 120  # For things that are instant on an idle machine.
 
 
 def test_one_budget_is_for_all_waits() -> None:

@@ -33,7 +33,7 @@ def test_another_replaces_a_voter_that_is_drained() -> None:
     ] == [A2]
     assert not should_vote(A3, [*voters, A2], candidates, 3)  # Another has joined already.
     assert surplus_voter([*voters, A2], 4, 3) == leaving
-    assert surplus_voter([*voters, A2], 1, 3) == leaving  # Also if it leads.
+    assert surplus_voter([*voters, A2], 1, 3) == leaving  # Even if it leads.
     assert surplus_voter(voters, 4, 3) is None  # Nobody else is there yet.
 
 

@@ -1,4 +1,4 @@
-"""A client for tests that share the event loop with the node they talk to."""
+"""A client for tests that share an event loop with their node."""
 
 import asyncio
 import struct
@@ -51,7 +51,7 @@ class WireClient:
         assert response.topics[0].error_code == 0
 
     async def produce(self, topic: str, *values: bytes, acks: int = -1) -> Any:
-        """The answer for partition 0."""
+        """The response for partition 0."""
         batch = build_batch([Record(timestamp=1_700_000_000_000, value=value) for value in values])
         data = PartitionProduceData(index=i32(0), records=cast("Records", bytes(batch)))
         request = ProduceRequest(
@@ -65,7 +65,7 @@ class WireClient:
     async def fetch(
         self, topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1
     ) -> Any:
-        """The answer for partition 0."""
+        """The response for partition 0."""
         wanted = FetchPartition(
             partition=i32(0), fetch_offset=i64(offset), partition_max_bytes=i32(1 << 20)
         )

@@ -1,4 +1,4 @@
-"""A well-behaved client that must not notice what others do to the broker."""
+"""A well-behaved client that must not be affected by what others do to the broker."""
 
 import threading
 from pathlib import Path
@@ -19,7 +19,7 @@ ROUNDS_MIN = 5
 
 
 class ClientBeside:
-    """Writes a record and reads it back, again and again, until the block ends."""
+    """Keeps writing a record and reading it back until the block ends."""
 
     def __init__(self, bootstrap: str) -> None:
         self.rounds = 0
@@ -49,7 +49,7 @@ class ClientBeside:
             raise self._failure
 
     def await_rounds(self, count: int) -> None:
-        """Wait until it was served so many more times."""
+        """Wait until it was served that many more times."""
         target = self.rounds + count
         while self.rounds < target and self._thread.is_alive():
             self._thread.join(0.001)

@@ -13,7 +13,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A broker of this test alone; whatever was done to it, it still stops in an orderly way."""
+    """A broker for one test; whatever was done to it, it must still stop cleanly."""
     process = BrokerProcess(tmp_path)
     process.start()
     try:

@@ -1,4 +1,4 @@
-"""A request of every API and version that the broker serves, with something in every field."""
+"""A request for every API and version that the broker serves, with a value in every field."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -12,7 +12,7 @@ from tests.kits.raw_requests import request_frame, with_size
 
 from ottla.handlers.table import API_TABLE
 
-NAME = "fuzzed"  # Of everything: topics, groups, members, keys.
+NAME = "fuzzed"  # The name of everything: topics, groups, members, keys.
 
 _VALUES: dict[str, Any] = {
     "bool": False,
@@ -35,7 +35,7 @@ _VALUES: dict[str, Any] = {
 class SampleFrame(NamedTuple):
     api_name: str
     version: int
-    body: bytes  # Without the size before it.
+    body: bytes  # Without its size.
 
     @property
     def frame(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Producers that write numbers, go on when the broker dies, and remember what it acknowledged."""
+"""Producers that write numbers, survive the broker's death, and remember what it acknowledged."""
 
 import itertools
 import struct
@@ -31,7 +31,7 @@ def producer_of(key: bytes) -> str:
 
 
 class NumberWriter(threading.Thread):
-    """Writes 0, 1, 2 ... to its partitions in turn until it is told to end."""
+    """Writes 0, 1, 2 ... to its partitions in turn until told to stop."""
 
     def __init__(self, name: str, bootstrap: str, topic_partitions: list[TopicPartition]) -> None:
         super().__init__(name=name, daemon=True)
@@ -73,7 +73,7 @@ class NumberWriter(threading.Thread):
 
 
 class IdempotentWriter(NumberWriter):
-    """librdkafka with enable.idempotence: it retries by itself, and may neither lose nor double."""
+    """librdkafka with enable.idempotence: retries by itself, and may neither lose nor duplicate."""
 
     def write_all(self) -> None:
         producer = Producer(
@@ -114,7 +114,7 @@ class IdempotentWriter(NumberWriter):
 
 
 class PlainWriter(NumberWriter):
-    """acks=1 on a raw socket; what was in flight when the broker died is not sent again."""
+    """acks=1 on a raw socket; requests in flight when the broker died are not resent."""
 
     def write_all(self) -> None:
         numbers = self.numbers()
@@ -124,7 +124,7 @@ class PlainWriter(NumberWriter):
                     for topic_partition, number in numbers:
                         self._write(wire, topic_partition, number)
             except (OSError, EOFError, struct.error):
-                pass  # The broker is down; it comes again.
+                pass  # The broker is down; it will be restarted.
 
     def _write(self, wire: Wire, topic_partition: TopicPartition, number: int) -> None:
         topic, partition = topic_partition

@@ -1,4 +1,4 @@
-"""What a broker has in a partition, read over a socket and checked batch by batch."""
+"""The contents of a partition, read over a socket and checked batch by batch."""
 
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ def read_partition(wire: Wire, topic: str, partition: int = 0) -> StoredPartitio
 
 
 def find_offset(wire: Wire, topic: str, timestamp: int = LATEST, partition: int = 0) -> int:
-    """Asked again while the leader is too new to know."""
+    """Retried while the leader is too new to know."""
     request = list_offsets(topic, timestamp, partition=partition)
     while (found := listed(wire.call(request))).error_code == ErrorCode.offset_not_available:
         pass
@@ -47,7 +47,7 @@ def find_offset(wire: Wire, topic: str, timestamp: int = LATEST, partition: int 
 
 
 def _read(wire: Wire, topic: str, partition: int, start: int, end: int) -> list[Stored] | None:
-    """None when retention removed some of it meanwhile."""
+    """None if retention removed some of it meanwhile."""
     records: list[Stored] = []
     offset = start
     while offset < end:

@@ -139,7 +139,7 @@ def test_the_id_of_a_deleted_topic_is_unknown_though_its_name_is_back(wire: Wire
 
 
 def test_a_topic_that_is_deleted_under_load(broker: BrokerProcess, wire: Wire) -> None:
-    """Requests that were sent before, during and after: each is answered, in order."""
+    """Requests sent before, during and after: each is answered, in order."""
     create_topic(wire, "going")
     requests: list[Any] = [produce("going", batch(b"a")) for _ in range(300)]
     with Wire(broker.bootstrap) as producer, Wire(broker.bootstrap) as consumer:
@@ -181,7 +181,7 @@ def _wanted(topic: str, offset: int) -> Any:
 
 
 def _told(response: Any) -> dict[str, int]:
-    """High watermarks of the partitions that the response speaks of."""
+    """The high watermarks of the partitions in the response."""
     assert response.error_code == ErrorCode.none
     return {t.topic: t.partitions[0].high_watermark for t in response.responses}
 
@@ -210,7 +210,7 @@ def test_a_fetch_session_from_its_first_to_its_last_request(wire: Wire) -> None:
 
 
 def test_a_stop_in_the_middle_of_everything_is_orderly(tmp_path: Path) -> None:
-    """SIGTERM while requests of all kinds come in: exit code 0, and nothing failed in the log."""
+    """SIGTERM while requests of all kinds arrive: exit code 0, and no failures in the log."""
     broker = BrokerProcess(tmp_path)
     for number in range(3):
         broker.start()

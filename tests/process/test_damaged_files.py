@@ -1,7 +1,7 @@
 """Files that were damaged while the broker was down: repaired, or refused, never served wrong.
 
-Every damage has a topic of its own; one broker is stopped or killed, all damage is done, and it
-starts again.
+Each kind of damage has its own topic; one broker is stopped or killed, all damage is done, and it
+restarts.
 """
 
 import shutil
@@ -51,7 +51,7 @@ def _to_all(pattern: str, damage: Damage) -> Damage:
 
 
 def _flip_a_record(directory: Path) -> None:
-    """In a closed segment, whose indexes go as well so that it is read at the start."""
+    """In a closed segment; its indexes are removed too, so that it is read at startup."""
     segment = sorted(directory.glob("*.log"))[3]
     content = bytearray(segment.read_bytes())
     positions = [position for position, _ in iterate_headers(content)]
@@ -158,7 +158,7 @@ def test_files_of_others_are_left_alone(broker: BrokerProcess) -> None:
 
 
 def test_a_damaged_batch_in_the_middle_is_refused_and_no_other(broker: BrokerProcess) -> None:
-    """It was synced, so cutting it off would lose acknowledged records."""
+    """It was synced, so truncating it would lose acknowledged records."""
     topic = "flipped-record"
     refused = []
     with Wire(broker.bootstrap) as wire:
@@ -182,7 +182,7 @@ def test_a_damaged_batch_in_the_middle_is_refused_and_no_other(broker: BrokerPro
 
 
 def test_a_fetch_that_meets_damage_is_refused(broker: BrokerProcess) -> None:
-    """What was checkpointed is not read at the start."""
+    """Checkpointed data is not read at startup."""
     topic = "overwritten-segment"
     base_offset = int(sorted((broker.data / f"{topic}-0").glob("*.log"))[2].stem)
     with Wire(broker.bootstrap) as wire:
@@ -194,7 +194,7 @@ def test_a_fetch_that_meets_damage_is_refused(broker: BrokerProcess) -> None:
 
 
 def test_a_lost_directory_begins_anew(broker: BrokerProcess) -> None:
-    """A disk that was replaced: the topic is there, its records are not."""
+    """A replaced disk: the topic exists, its records do not."""
     client = ConfluentClient(broker.bootstrap)
     assert client.offsets("lost-directory", 0)[0] == 0
     assert client.produce("lost-directory", [Sent()]) == [0]

@@ -1,4 +1,4 @@
-"""Bytes that no client sends: each gets a clear error or a closed connection, and nothing else."""
+"""Bytes that no client sends: each gets a clear error or a closed connection."""
 
 import random
 import socket
@@ -13,7 +13,7 @@ from tests.process.every_api import NAME, sample_frames
 from tests.process.topic_churn import create_topic
 
 MEMORY_GROWTH_MAX = 256 * 1024 * 1024
-PATIENCE_S = 0.1  # For an answer, which a request may have asked to wait for.
+PATIENCE_S = 0.1  # For a response, which the request may have asked to delay.
 PING = bytes.fromhex("0000000a 0012 0000 000000ff ffff")  # ApiVersions v0.
 FLIPS = 40
 
@@ -31,7 +31,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(autouse=True)
 def _unharmed(broker: BrokerProcess) -> Iterator[None]:
-    """The broker lives, its memory is bounded, nothing failed, and others were served."""
+    """The broker is alive, its memory is bounded, nothing failed, and others were served."""
     with Wire(broker.bootstrap) as wire:
         create_topic(wire, NAME)  # An earlier test may have deleted it.
     pid, memory, log_size = broker.pid, resident_bytes(broker), len(broker.log_text())
@@ -53,7 +53,7 @@ class Attacker:
         self._socket: socket.socket | None = None
 
     def send(self, data: bytes) -> None:
-        """Send bytes and see what comes: an answer, the end, or nothing for a while."""
+        """Send bytes and see what happens: a response, the end, or nothing for a while."""
         try:
             connection = self._connection()
             connection.sendall(data + PING)
@@ -129,7 +129,7 @@ def test_announced_sizes(attack: Callable[[bytes], None], size: int) -> None:
 
 
 def test_many_large_frames_that_never_come(broker: BrokerProcess) -> None:
-    """Each announces 100 MB, which must not be set aside before it is there."""
+    """Each announces 100 MB, which must not be allocated before it arrives."""
     connections = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(50)]
     for connection in connections:
         connection.sendall(struct.pack(">i", 104_857_600) + bytes(20_000))

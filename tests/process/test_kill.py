@@ -1,7 +1,7 @@
-"""SIGKILL at random moments under load: nothing that was acknowledged is lost, moved or doubled.
+"""SIGKILL at random moments under load: no acknowledged record is lost, moved or duplicated.
 
-One broker is killed again and again while producers write to topics that are stored in different
-ways; each test looks at one promise afterwards.
+One broker is killed repeatedly while producers write to topics with different settings; afterwards
+each test checks one promise.
 """
 
 import random
@@ -26,7 +26,7 @@ from tests.process.producers import (
 from tests.process.stored import StoredPartition, read_partition
 from tests.process.topic_churn import TopicChurn
 
-# One worker, for the kills take longer than all that is asked about them.
+# One worker: the kills take longer than all of the checks.
 pytestmark = pytest.mark.xdist_group("kills")
 
 KILLS = 6
@@ -93,7 +93,7 @@ def _kill_under_load(broker: BrokerProcess, writers: list[NumberWriter], churn: 
             assert all(thread.is_alive() for thread in (*writers, churn)), broker.log_text()
         broker.kill()
         broker.start()
-    while not (churn.created and churn.deleted):  # It may not have got far.
+    while not (churn.created and churn.deleted):  # It may have made little progress.
         churn.join(0.005)
         assert churn.is_alive(), broker.log_text()
     for writer in writers:

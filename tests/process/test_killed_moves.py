@@ -1,4 +1,4 @@
-"""SIGKILL while partitions move between log directories: nothing that was acknowledged is lost."""
+"""SIGKILL while partitions move between log directories: no acknowledged record is lost."""
 
 import random
 import shutil
@@ -73,7 +73,7 @@ def move_all(broker: BrokerProcess, path: Path) -> None:
 
 
 def held(path: Path) -> list[str]:
-    """The partitions of which something is there."""
+    """The partitions that have a directory there."""
     names = [child.name for child in path.iterdir()]
     return [
         name

@@ -30,7 +30,7 @@ def test_nothing_is_acknowledged_into_a_directory_that_is_gone(
                 try:
                     answer = produced(wire.call(produce("orders", batch(b"b"))))
                 except (OSError, EOFError):
-                    break  # The metadata is gone as well, and the node stops when it notices.
+                    break  # The metadata is gone as well; the node stops once it notices.
                 assert answer.error_code == ErrorCode.kafka_storage_error
         assert f"log directory {broker.data} goes offline" in broker.log_text()
         assert "it was removed or replaced while the node uses it" in broker.log_text()

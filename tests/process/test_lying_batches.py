@@ -1,4 +1,4 @@
-"""Batches whose header lies, with a right checksum: refused, and the partition stays as it was."""
+"""Batches whose header lies, with a valid checksum: refused, and the partition is unchanged."""
 
 import gzip
 import struct

@@ -1,4 +1,4 @@
-"""Many partitions: bounded files, a clean restart, and everything still there."""
+"""Many partitions: bounded open files, a clean restart, and nothing lost."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.clients.wire import Wire
 from tests.process.beside import ClientBeside, open_files, resident_bytes
 from tests.process.stored import find_offset
 
-# One worker, for the partitions take longer to make than to look at.
+# One worker: the partitions take longer to create than to check.
 pytestmark = pytest.mark.xdist_group("many partitions")
 
 TOPICS, PARTITIONS = 100, 10
@@ -42,7 +42,7 @@ def _create_topics(bootstrap: str) -> None:
 def _write(bootstrap: str) -> None:
     """One record to every partition."""
     failures: list[object] = []
-    # Idempotent: a connection that the broker had no room for may end after its request was served.
+    # Idempotent: a connection beyond the limit may close after its request was served.
     settings = {"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True}
     producer = Producer(settings)
     for topic, partition in PLACES:
@@ -68,7 +68,7 @@ def test_files_and_memory_are_bounded(broker: BrokerProcess) -> None:
 
 
 def test_connections_never_take_the_files_of_logs(broker: BrokerProcess) -> None:
-    """More connections than there are descriptors; the logs go on."""
+    """More connections than descriptors; the logs keep working."""
     (before,) = _ends(broker.bootstrap)
     with contextlib.ExitStack() as stack:
         with ClientBeside(broker.bootstrap) as beside:
@@ -82,7 +82,7 @@ def test_connections_never_take_the_files_of_logs(broker: BrokerProcess) -> None
 
 
 def _write_when_admitted(bootstrap: str) -> None:
-    """The broker may not have noticed yet that the crowd has gone."""
+    """The broker may not have noticed yet that the crowd is gone."""
     while True:
         with Wire(bootstrap) as wire:
             try:

@@ -1,4 +1,4 @@
-"""A broker that cannot start says why in one sentence, and leaves with the right exit code."""
+"""A broker that cannot start says why in one line, and exits with the right code."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ FAILED, USAGE = 1, 2
 
 
 def refusal(*arguments: str | Path) -> tuple[int, str]:
-    """The exit code and the one line that was written for the operator."""
+    """The exit code and the single line for the operator."""
     words = ["serve", *map(str, arguments)]
     ended = run_forked("ottla", words, environment(), timeout=TIMEOUT_S)
     lines = [line for line in ended.stderr.splitlines() if line.startswith("ottla: ")]

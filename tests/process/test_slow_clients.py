@@ -1,4 +1,4 @@
-"""Clients that read or write slowly, vanish, or come in crowds: the others are served meanwhile."""
+"""Clients that read or write slowly, vanish, or come in crowds: others are still served."""
 
 import contextlib
 import socket
@@ -49,7 +49,7 @@ def _connect(port: int) -> socket.socket:
 
 
 def test_readers_that_never_read(broker: BrokerProcess) -> None:
-    """Ten of them ask for 100 MB each, in many requests; none of it piles up in memory."""
+    """Ten of them request 100 MB each, in many requests; none of it accumulates in memory."""
     _fill(broker.bootstrap, 100)
     memory = resident_bytes(broker)
     with contextlib.ExitStack() as stack:
@@ -102,7 +102,7 @@ def test_a_crowd_that_stays(broker: BrokerProcess) -> None:
 
 
 def test_ten_thousand_requests_at_once(broker: BrokerProcess) -> None:
-    """The answers come in order, and nobody else waits until the last one."""
+    """The responses come in order, and other clients do not wait for the last one."""
     count = 10_000
     frames = b"".join(frame_of(metadata(), number) for number in range(count))
     with _connect(broker.port) as greedy, ClientBeside(broker.bootstrap) as beside:
@@ -121,7 +121,7 @@ def test_ten_thousand_requests_at_once(broker: BrokerProcess) -> None:
 
 @contextlib.contextmanager
 def sending(connection: socket.socket, data: bytes) -> Iterator[None]:
-    """Send while the block runs, and be done when it ends."""
+    """Send while the block runs; finished when it ends."""
     sender = threading.Thread(target=connection.sendall, args=(data,))
     sender.start()
     yield
@@ -129,7 +129,7 @@ def sending(connection: socket.socket, data: bytes) -> Iterator[None]:
 
 
 def test_fetches_that_wait_end_with_their_connections(broker: BrokerProcess) -> None:
-    """Each would wait for a day; what it needs is given back when its client has gone."""
+    """Each would wait for a day; its memory is freed once its client is gone."""
     day_ms = 86_400_000
     request = frame_of(fetch(TOPIC, 100, max_wait_ms=day_ms, min_bytes=2**31 - 1))
 
@@ -160,7 +160,7 @@ def test_limits_of_connections(tmp_path: Path, key: str) -> None:
 
 
 def _served(bootstrap: str) -> Wire:
-    """A connection that was admitted; the broker may not have noticed yet that others ended."""
+    """An accepted connection; the broker may not have noticed yet that others ended."""
     while True:
         wire = Wire(bootstrap)
         try:

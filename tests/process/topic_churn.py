@@ -1,4 +1,4 @@
-"""Creates and deletes topics while the broker dies under it, and remembers what is certain."""
+"""Creates and deletes topics while the broker is killed, and remembers what is certain."""
 
 import itertools
 import struct
@@ -17,7 +17,7 @@ from ottla.protocol.errors import ErrorCode
 class TopicChurn(threading.Thread):
     def __init__(self, bootstrap: str) -> None:
         super().__init__(daemon=True)
-        self.created: set[str] = set()  # Acknowledged, and nobody has asked to delete it.
+        self.created: set[str] = set()  # Acknowledged, and not requested to be deleted.
         self.deleted: set[str] = set()  # Acknowledged.
         self.bootstrap = bootstrap
         self._ending = threading.Event()
@@ -38,13 +38,13 @@ class TopicChurn(threading.Thread):
                         while not self._ending.is_set():
                             self._create_and_delete(wire, next(names))
                 except (OSError, EOFError, struct.error):
-                    pass  # The broker is down; it comes again.
+                    pass  # The broker is down; it will be restarted.
         except BaseException as error:
             self._failure = error
 
     def _create_and_delete(self, wire: Wire, name: str) -> None:
         if create_topic(wire, name):
-            return  # Of a broker that is stopping.
+            return  # From a stopping broker.
         answer = produced(wire.call(produce(name, batch(b"a"))))
         assert answer.error_code == ErrorCode.none, (name, answer)
         self.created.add(name)

@@ -1,4 +1,4 @@
-"""Requests as old clients send them, and responses as they read them."""
+"""Requests and responses in the versions of old clients."""
 
 import datetime as dt
 import sys
@@ -18,7 +18,7 @@ def lift(key: int, version: int, entity: Any) -> Any:
 
 
 def project(key: int, version: int, entity: Any) -> Any:
-    """What a client of this version reads in a response."""
+    """A response as a client of this version reads it."""
     frame = write_response(key, version, 1, entity)
     prefix = response_prefix(key, version, 1)
     assert frame[:4] == (len(frame) - 4).to_bytes(4, "big")
@@ -31,7 +31,7 @@ def old_request(key: int, version: int, /, **values: Any) -> Any:
 
 
 def entity_of(type_: type, name: str, /, **values: Any) -> Any:
-    """An entity of a class in the same module, such as a nested one."""
+    """Builds an entity of another class of the same module, such as a nested one."""
     return getattr(sys.modules[type_.__module__], name)(**values)
 
 

@@ -47,7 +47,7 @@ each_api = pytest.mark.parametrize("key", api_key_map)
 
 
 def assert_same_where_both_have_it(old: Any, new: Any) -> None:
-    """Null and empty are the same where the old version has no null."""
+    """Null and empty are the same if the old version has no null."""
     if is_dataclass(old):
         names = {field.name for field in fields(new)}
         for field in fields(old):
@@ -76,7 +76,7 @@ def test_lifted_request_has_what_the_client_sent(key: int, data: st.DataObject) 
 @settings(max_examples=5)
 @given(data=st.data())
 def test_request_round_trip_through_every_version(key: int, data: st.DataObject) -> None:
-    """What a client of any version sends can be written in that version again, byte for byte."""
+    """A request of any version can be encoded in that version again, byte for byte."""
     for version in versions(key):
         entity = data.draw(entities(load_request_schema(key, version)))
         lifted = lift(key, version, entity)
@@ -113,7 +113,7 @@ def test_response_of_the_newest_version_can_be_written_in_every_version(
     key: int, data: st.DataObject
 ) -> None:
     entity = data.draw(entities(newest_response_type(key)).map(_with_one_result))
-    entity = _without_own_tags(entity)  # Which kio refuses.
+    entity = _without_own_tags(entity)  # kio refuses this.
     for version in versions(key):
         project(key, version, entity)
 
@@ -135,7 +135,7 @@ def _without_own_tags(entity: Any) -> Any:
 
 
 def _with_one_result(entity: Any) -> Any:
-    """What old versions cannot say in several parts, handlers answer in one."""
+    """Where old versions cannot have several items, handlers answer with one."""
     for name in ("coordinators", "groups", "results_by_transaction"):
         if type(entity).__name__ in (
             "FindCoordinatorResponse",

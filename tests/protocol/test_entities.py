@@ -1,4 +1,4 @@
-"""What `entity` makes is what `dataclass` would have made."""
+"""`entity` makes the same classes as `dataclass`."""
 
 import dataclasses
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Each class is defined twice, by our decorator and the standard one, and behaves the same."""
+"""Each class is defined with our decorator and with the standard one, and behaves the same."""
 
 # mypy does not follow a decorator that is a parameter.
 # mypy: disable-error-code="call-arg, comparison-overlap, no-untyped-call, type-var"

@@ -1,4 +1,4 @@
-"""What clients of old versions mean, and what they are told."""
+"""The meaning of old requests, and the responses to them."""
 
 import datetime as dt
 from typing import Any

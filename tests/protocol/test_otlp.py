@@ -1,4 +1,4 @@
-"""Read with our own reader, written with OpenTelemetry's own library."""
+"""Written with OpenTelemetry's own library, read with our reader."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_metrics_that_end_too_early_are_refused() -> None:
         b"\x0b",
         b"\xff" * 20,
         b"\x0a\x06\x12\x04\x12\x02\x0a\xff",
-        b"\x0a\x07\x12\x05\x12\x03\x0a\x01\xff",  # A name that is no UTF-8.
+        b"\x0a\x07\x12\x05\x12\x03\x0a\x01\xff",  # A name that is not UTF-8.
     ],
 )
 def test_what_is_no_message_is_refused(data: bytes) -> None:

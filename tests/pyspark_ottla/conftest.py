@@ -1,4 +1,4 @@
-"""Readers without Spark around them, against a real broker."""
+"""Readers without Spark, with a real broker."""
 
 from collections.abc import Iterator
 from pathlib import Path

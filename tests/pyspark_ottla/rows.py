@@ -1,4 +1,4 @@
-"""Records to read, and what a reader makes of them."""
+"""Records to read, and the rows that a reader returns."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -69,6 +69,6 @@ def read_all(reader: Any, partitions: Sequence[InputPartition]) -> list[dict[str
 
 
 def ranges(partitions: Iterable[Any]) -> list[tuple[str, int, int]]:
-    """Of each its partition, start and end."""
+    """Each one's partition, start and end."""
     flat = [part for item in partitions for part in getattr(item, "ranges", (item,))]
     return [(str(item.topic_partition), item.start, item.end) for item in flat]

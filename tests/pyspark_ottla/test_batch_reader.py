@@ -241,7 +241,7 @@ def test_committed_records(cluster: Cluster, topic: str, open_reader: Any) -> No
             end_transaction(cluster, f"{topic}-{value.decode()}", producer, commit=commit)
     committed = open_reader(topic, **{"kafka.isolation.level": "read_committed"})
     while ranges(committed.partitions()) != [(f"{topic}-0", 0, 4)]:
-        pass  # The marker is written a moment after the answer.
+        pass  # The marker is written a moment after the response.
     assert values(committed) == [b"kept"]
     assert values(open_reader(topic)) == [b"kept", b"gone", b"open"]
 

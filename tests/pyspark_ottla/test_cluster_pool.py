@@ -70,6 +70,6 @@ def test_what_lay_idle_for_long_is_closed(
 
 def test_a_broker_that_closed_a_connection_is_asked_over_a_new_one(options: SourceOptions) -> None:
     with borrow(options) as cluster:
-        cluster.any_broker().close()  # As after a restart of the broker.
+        cluster.any_broker().close()  # Like after a restart of the broker.
     with borrow(options) as cluster:
         assert cluster.topics([]) == {}

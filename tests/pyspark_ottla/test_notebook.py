@@ -9,7 +9,7 @@ from pyspark_ottla.notebook import batches_of, render_html
 
 
 class Ended:
-    """As Spark shows a query that has ended."""
+    """A finished query, as in Spark."""
 
     name = "<totals>"
     id = "1"

@@ -24,7 +24,7 @@ def test_workers_do_not_see_the_archives_and_keep_the_rest() -> None:
 
 
 def test_it_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # Where nobody else makes it just now.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # Where no other test creates it.
     first = wrap_python()
     assert first.parent == tmp_path
     before = first.stat().st_mtime_ns

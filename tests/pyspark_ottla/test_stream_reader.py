@@ -152,7 +152,7 @@ def test_where_a_stream_starts_does_not_move_while_it_runs(
 def test_a_first_batch_that_is_repeated_starts_where_it_did(
     cluster: Cluster, topic: str, open_reader: Any
 ) -> None:
-    """Spark writes down the end of a batch before it runs, and no start for the first one."""
+    """Spark stores the end of a batch before running it, and no start for the first one."""
     topic_partition = TopicPartition(topic, 0)
     write(cluster, topic_partition, b"before")
     first_run = open_reader(topic, startingOffsets="latest")

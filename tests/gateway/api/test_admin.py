@@ -1,4 +1,4 @@
-"""Administration over HTTP, of a real broker."""
+"""Administration over HTTP, with a real broker."""
 
 import time
 from typing import Any

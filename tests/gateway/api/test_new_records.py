@@ -1,4 +1,4 @@
-"""The fast way through a batch gives what the exact one gives, or leaves it alone."""
+"""The fast path through a batch has the exact path's result, or declines the batch."""
 
 import json
 from typing import Any

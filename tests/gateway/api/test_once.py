@@ -1,4 +1,4 @@
-"""Idempotency-Key: the same request again is answered as the first, through any gateway."""
+"""Idempotency-Key: a repeated request gets the first one's answer, through any gateway."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ def other(bootstrap: str, tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def values(http: httpx.Client, topic: str, count: int) -> list[str]:
-    """Once there are so many: a transaction is answered before its markers are written."""
+    """Waits for that many records: a transaction is answered before its markers are written."""
     while True:
         found = []
         for partition in (0, 1):

@@ -1,4 +1,4 @@
-"""Queues over HTTP, with real gateways before a real broker."""
+"""Queues over HTTP, with real gateways and a real broker."""
 
 import asyncio
 import base64
@@ -28,7 +28,7 @@ def publish(bootstrap: str, topic: str, *values: bytes, **options: Any) -> None:
 
 
 def receive(http: httpx.Client, queue: str, count: int, **options: Any) -> list[dict[str, Any]]:
-    """Until there are so many."""
+    """Receives until there are that many."""
     found: list[dict[str, Any]] = []
     while len(found) < count:
         body = {"max": count - len(found), "wait": WAIT_S, **options}
@@ -181,7 +181,7 @@ def test_consume_ack_nack_clear(http: httpx.Client, bootstrap: str, topic: str) 
     assert http.post("/consume", json={}).status_code == 400
 
 
-# Consumers that go, and gateways that go.
+# Consumers and gateways that go away.
 
 
 def test_a_client_that_goes_while_it_waits_loses_nothing(
@@ -196,7 +196,7 @@ def test_a_client_that_goes_while_it_waits_loses_nothing(
     for _ in range(8):  # More often than a record may be delivered.
         connection = socket.create_connection(("127.0.0.1", int(gateway.url.rpartition(":")[2])))
         connection.sendall(request)
-        time.sleep(0.05)  # Some of them wait already; it does not matter which.
+        time.sleep(0.05)  # Some of them are waiting; it does not matter which.
         connection.close()
     publish(bootstrap, topic, *(b"%d" % number for number in range(20)))
     found = receive(http, f"{topic}/g", 20, lock=600)
@@ -214,7 +214,7 @@ def two(bootstrap: str, tmp_path: Path) -> Iterator[tuple[GatewayProcess, Gatewa
 
 @pytest.fixture
 def held_locks(bootstrap: str) -> None:
-    """For a test of brokers that hold locks for whoever shows a handle."""
+    """For tests of brokers that hold locks for the bearer of a handle."""
 
     async def ask() -> bool:
         async with Cluster(bootstrap) as cluster:

@@ -53,7 +53,7 @@ def subscribe(api: httpx.Client, **fields: Any) -> Any:
 
 
 def signature(secret: str, call: Call) -> str:
-    """As the specification says, written anew."""
+    """Written independently from the specification."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     content = f"{call.headers['webhook-id']}.{call.headers['webhook-timestamp']}.".encode()
     digest = hmac.new(key, content + call.body, hashlib.sha256).digest()
@@ -139,7 +139,7 @@ def test_another_gateway_goes_on_when_the_owner_stops(
 def test_a_gateway_that_may_not_call_leaves_deliveries_to_others(
     api: httpx.Client, http: httpx.Client, gateway: GatewayProcess, bootstrap: str
 ) -> None:
-    """Each has half of the subscriptions, were they of one group."""
+    """Each would have half of the subscriptions if they were in one group."""
     with Receiver(lambda call: 500 if call.headers["ottla-delivery-count"] == "1" else 200) as to:
         topics = [make_topic(bootstrap) for _ in range(8)]
         made = [subscribe(api, url=to.url, topic=topic, max_deliveries=2) for topic in topics]
@@ -213,7 +213,7 @@ def test_a_gateway_leaves_its_group_when_the_last_subscription_is_gone(
     for subscription in api.get("/subscriptions").json()["subscriptions"]:
         api.delete(f"/subscriptions/{subscription['id']}")
     with Receiver() as receiver:
-        for value in ("a", "b"):  # The second time it joins again.
+        for value in ("a", "b"):  # The second time it rejoins.
             made = subscribe(api, url=receiver.url, topic=topic)
             produce(bootstrap, topic, value)
 

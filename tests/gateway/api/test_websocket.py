@@ -18,7 +18,7 @@ PATIENCE_S = 240
 
 
 class Session:
-    """One connection; messages that nobody asked for yet are kept by id."""
+    """One connection; messages that were not requested yet are kept by id."""
 
     def __init__(self, gateway: GatewayProcess, **options: Any) -> None:
         url = gateway.url.replace("http://", "ws://") + "/ws"
@@ -93,7 +93,7 @@ def test_a_subscription_sends_no_more_than_its_credit(session: Session, topic: s
         session.call("publish", topic=topic, value=str(n), partition=0)
     session.call("subscribe", "s", topic=topic, offset="0:0", credit=2)
     assert [session.receive("s")["record"]["value"] for _ in range(2)] == ["0", "1"]
-    # An answer to a later message shows that nothing more was sent before it.
+    # The answer to a later message proves that nothing more was sent before it.
     session.call("publish", topic=topic, value="5", partition=0)
     assert all(message["id"] != "s" for message in session._waiting)
     session.send("credit", "s", credit=3)

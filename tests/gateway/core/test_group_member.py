@@ -34,7 +34,7 @@ def answer(
 
 
 class Coordinator:
-    """Answers as it was told to, and then says that nothing changed."""
+    """Sends the given responses, then ones without changes."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

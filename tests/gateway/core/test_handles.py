@@ -1,4 +1,4 @@
-"""Handles hold what was put in, and nothing that another has made."""
+"""Handles keep their contents, and forged ones are refused."""
 
 from uuid import UUID
 
@@ -44,7 +44,7 @@ def test_text_that_nobody_sealed_is_refused(text: str) -> None:
 
 def test_a_changed_handle_is_refused() -> None:
     sealed = SIGNER.seal(example())
-    for index in range(len(sealed) - 1):  # The last character has bits that mean nothing.
+    for index in range(len(sealed) - 1):  # The last character has unused bits.
         changed = sealed[:index] + ("B" if sealed[index] == "A" else "A") + sealed[index + 1 :]
         with pytest.raises(InvalidHandle):
             SIGNER.open(changed, NOW_S)

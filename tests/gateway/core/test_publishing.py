@@ -1,4 +1,4 @@
-"""The publisher over a real broker with faults, and over nobody."""
+"""The publisher with a faulty real broker, and with none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -48,13 +48,13 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def over(broker: EmbeddedBroker) -> Callable[[Trial], None]:
-    """Runs a trial with a publisher before the broker."""
+    """Runs a trial with a publisher for the broker."""
     servers = broker.bootstrap_servers
     return lambda trial: run(trial, Cluster(servers), GatewaySettings(servers))
 
 
 def values(broker: EmbeddedBroker, topic: str, count: int) -> list[bytes | None]:
-    """All that the topic has, which are so many."""
+    """All records of the topic, of which there must be this many."""
     broker.wait_for(topic, count)
     found = [record.value for record in broker.records(topic)]
     assert len(found) == count
@@ -87,7 +87,7 @@ class _AnswersNonsense(_NobodyAnswers):
 
 def test_an_answer_that_makes_no_sense_leaves_nobody_waiting() -> None:
     async def trial(publisher: Publisher) -> None:
-        for _ in range(2):  # The writer goes on.
+        for _ in range(2):  # The writer continues.
             with pytest.raises(Unreachable, match="does not fit"):
                 await publisher.publish("t", V)
 
@@ -221,7 +221,7 @@ def test_a_caller_who_leaves_takes_nothing_back(
     topic = broker.topic("left")
 
     async def trial(publisher: Publisher) -> None:
-        await publisher.topic(topic)  # Known from now on, so that nobody waits for it.
+        await publisher.topic(topic)  # Cached from now on, so that nothing waits for it.
         leaving = asyncio.ensure_future(publisher.publish_all(topic, [V] * 3))
         alone = asyncio.ensure_future(publisher.publish(topic, V))
         await asyncio.sleep(0)

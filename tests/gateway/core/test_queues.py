@@ -1,4 +1,4 @@
-"""Receiving and settling, against a real broker, with its held locks and without them."""
+"""Receiving and settling on a real broker, with and without held locks."""
 
 import asyncio
 import time
@@ -63,7 +63,7 @@ async def gateway(bootstrap: str) -> AsyncIterator[Queues]:
 
 
 async def drain(queues: Queues, topic: str, group: str, count: int) -> list[Delivery]:
-    """Receives until there are so many; acknowledges nothing."""
+    """Receives until there are that many; acknowledges nothing."""
     found: list[Delivery] = []
     while len(found) < count:
         got = await queues.receive(topic, group, count=count - len(found), wait_ms=PATIENCE_MS)
@@ -298,7 +298,7 @@ def test_any_gateway_settles_what_another_delivered(bootstrap: str, topic: str) 
             await require_held_locks(other)
             async with gateway(bootstrap) as queues:
                 one, two, three = await drain(queues, topic, "g", 3)
-            # That gateway is gone, and with it its member, session and connections.
+            # That gateway is gone, along with its member, session and connections.
             assert await other.receive(topic, "g", count=10) == []
             assert (await other.acknowledge([one.handle]))[0].error is None
             assert (await other.extend([two.handle], lock_ms=600_000))[0].error is None

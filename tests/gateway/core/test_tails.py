@@ -29,7 +29,7 @@ class Log:
 
 
 class MemorySource:
-    """Partitions that grow when a test says so; a fetch without records waits for them."""
+    """Partitions that grow on command; a fetch without records waits for them."""
 
     def __init__(self, partitions_count: int = 1) -> None:
         self.logs = {TopicPartition(TOPIC, p): Log() for p in range(partitions_count)}

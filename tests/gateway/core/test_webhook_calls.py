@@ -1,4 +1,4 @@
-"""Calls to servers of this machine, which are allowed unless a test says otherwise."""
+"""Calls to local servers, which are allowed unless a test says otherwise."""
 
 import asyncio
 import socket
@@ -55,7 +55,7 @@ def call(
 
 
 async def end(serving: set["asyncio.Task[None]"]) -> None:
-    """Clients of other tests may have called, too: they try again where a broker once was."""
+    """Clients of other tests may call, too: they retry a former broker's port."""
     if serving:
         _, strangers = await asyncio.wait(serving, timeout=STRANGERS_S)
         for task in strangers:
@@ -140,7 +140,7 @@ def test_addresses_that_are_near_are_refused(host: str) -> None:
 def test_the_address_that_was_checked_is_the_one_that_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A name that is public when it is looked at and near when it is called reaches nothing."""
+    """A name that resolves to a public address first and to a private one later reaches nothing."""
     lookups: list[str] = []
 
     async def rebinding(_: Any, host: str, port: int, **__: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Deliveries of a webhook that ends: what no receiver has seen goes back."""
+"""Deliveries of a webhook that ends: what no receiver has seen is returned."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Act = Callable[[], None]
 
 
 class FakeQueues:
-    """Gives one delivery; `on_more` is called when more is asked for, before that is sent."""
+    """Returns one delivery; `on_more` is called when more is requested, before that is sent."""
 
     def __init__(self, on_more: Act = lambda: None) -> None:
         self.back: list[Delivery] = []

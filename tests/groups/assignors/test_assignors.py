@@ -1,4 +1,4 @@
-"""Both assignors, by what holds for every assignment."""
+"""Properties of every assignment of both assignors."""
 
 from collections.abc import Mapping
 from uuid import UUID

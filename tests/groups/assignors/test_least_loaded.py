@@ -1,4 +1,4 @@
-"""The least loaded subscriber, compared with a look at every member."""
+"""The least loaded subscriber, compared with a search of all members."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The simple assignor: everyone has something to do, and loads are even."""
+"""The simple assignor: every member has partitions, and loads are even."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""JoinGroup: who becomes a member, and when a generation begins."""
+"""JoinGroup: becoming a member, and when a generation begins."""
 
 import pytest
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember

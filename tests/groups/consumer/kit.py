@@ -1,4 +1,4 @@
-"""The records of a consumer group, and how it is described."""
+"""The records of a consumer group, and its description."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Offsets of consumer groups, and how a group is shown."""
+"""Offsets of consumer groups, and group descriptions."""
 
 from tests.groups.consumer.kit import describe
 from tests.groups.kit import ALL_GROUPS, CALLER, Coordinator

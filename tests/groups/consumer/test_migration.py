@@ -1,4 +1,4 @@
-"""Groups that change between the classic and the consumer protocol while they have members."""
+"""Groups that switch between the classic and the consumer protocol while they have members."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def group_type(coordinator: Coordinator) -> tuple[str, str]:
 
 
 def owning(*partitions: int, topic: str = "t") -> dict[str, bytes]:
-    """A subscription, version 1, of a member that owns these partitions."""
+    """A version 1 subscription of a member that owns these partitions."""
     owned = write_assignment(1, {topic: partitions})[2:-4] if partitions else bytes(4)
     return {"range": b"\x00\x01" + subscription(topic)[2:] + owned}
 

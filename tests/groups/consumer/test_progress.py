@@ -10,7 +10,7 @@ from ottla.protocol.errors import ErrorCode
 
 ALL_OF_T = {("t", partition) for partition in range(4)}
 WAIT_MS = 1_000
-# So few members and partitions would not have to wait.
+# Otherwise so few members and partitions would not have to wait.
 SLOW = replace(
     DEFAULT_PACE,
     assignment_interval_ms=WAIT_MS,
@@ -24,7 +24,7 @@ def new_coordinator() -> Coordinator:
 
 
 def epochs(coordinator: Coordinator) -> tuple[str, int, int]:
-    """The state of the group, its epoch and that of its target."""
+    """The group's state, its epoch and its target's epoch."""
     (group,) = coordinator.run(lambda _: coordinator.machine.describe_consumer_groups(["g"])).value
     assert isinstance(group, DescribedGroup)
     return group.group_state, group.group_epoch, group.assignment_epoch
@@ -113,4 +113,4 @@ def test_classic_members_rejoin_only_for_a_newer_target() -> None:
 
     assert coordinator.heartbeat("old", 2).error_code is ErrorCode.rebalance_in_progress
     assert coordinator.join("old", version=3).value.generation_id == 3
-    assert coordinator.beat("new", 2).member_epoch == 2  # It has to give up half first.
+    assert coordinator.beat("new", 2).member_epoch == 2  # It must give up half first.

@@ -32,7 +32,7 @@ def test_an_expression_stands_for_topics_that_the_member_may_describe() -> None:
     joined = coordinator.beat("m", regex="orders-.*", may_describe=lambda name: name == "orders-eu")
 
     assert coordinator.assigned(joined) == {("orders-eu", 0)}
-    # Nothing has changed, and nothing is looked up anew.
+    # Nothing changed, so nothing is resolved again.
     assert coordinator.assigned(coordinator.beat("m", 2)) in (None, {("orders-eu", 0)})
 
 

@@ -1,4 +1,4 @@
-"""When a group gets its next target assignment, and how often its members are to be heard of."""
+"""When a group gets its next target assignment, and its heartbeat interval."""
 
 from dataclasses import replace
 from uuid import UUID

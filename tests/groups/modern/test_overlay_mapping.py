@@ -1,4 +1,4 @@
-"""An overlay is a dict, and what lies below it does not change."""
+"""An overlay behaves like a dict, and the mapping below it does not change."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule

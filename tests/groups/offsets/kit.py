@@ -1,4 +1,4 @@
-"""What the tests of offsets send and expect."""
+"""Requests and expectations for the tests of offsets."""
 
 from uuid import UUID
 

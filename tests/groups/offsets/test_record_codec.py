@@ -1,4 +1,4 @@
-"""The codec of offsets against the general one, which goes by the layouts of each version."""
+"""The offset codec, compared with the general one, which has each version's layout."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ def by_general_codec(
 
 
 def in_version(value: OffsetCommitValue, version: int) -> OffsetCommitValue:
-    """What is left of a value in the bytes of this version."""
+    """A value as it survives encoding in this version."""
     return value._replace(
         leader_epoch=value.leader_epoch if version >= 3 else -1,
         expire_timestamp=value.expire_timestamp if version == 1 else -1,

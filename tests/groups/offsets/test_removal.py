@@ -1,4 +1,4 @@
-"""What ends offsets: OffsetDelete, DeleteGroups, deleted topics, expiry."""
+"""Removal of offsets: OffsetDelete, DeleteGroups, deleted topics, expiry."""
 
 import pytest
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
@@ -97,7 +97,7 @@ def test_offsets_go_with_their_topic() -> None:
 
 @pytest.fixture
 def two_groups(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
-    """More offsets than one batch removes."""
+    """More offsets than one batch can remove."""
     monkeypatch.setattr(removal, "BATCH_RECORDS_MAX", 3)
     coordinator = Coordinator()
     for group in ("g", "h"):

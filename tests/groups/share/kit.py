@@ -1,6 +1,6 @@
-"""A share-partition as its leader drives it: a log, a share coordinator, and time by hand.
+"""A share-partition as its leader drives it: a log, a share coordinator, and manual time.
 
-Every change passes through the records of the share coordinator and their bytes.
+Every change is encoded as records of the share coordinator and decoded.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CODEC = FamilyCodec(SHARE_STATE_FAMILIES)
 
 
 class ShareCoordinator:
-    """Drives a ShareStateMachine as the runtime does."""
+    """Drives a ShareStateMachine like the runtime."""
 
     def __init__(self, updates_per_snapshot: int = 3) -> None:
         self.catalog = Catalog(t=4)
@@ -69,7 +69,7 @@ class Leader:
         self.load()
 
     def load(self) -> None:
-        """A new leader begins: only what was written down is left."""
+        """A new leader begins, with nothing but the stored state."""
         self.leader_epoch += 1
         machine = self.coordinator.machine
         state = self.coordinator.run(machine.read(PLACE, self.leader_epoch, self.now_ms))
@@ -113,7 +113,7 @@ class Leader:
         batch_size: int | None = 500,
         hold_ms: int = 0,
     ) -> tuple[AcquiredRange, ...]:
-        """As a fetch does: what is parked and due comes first."""
+        """Like a fetch: due parked records come first."""
         if self.partition.needs_keys:
             self.partition.learn_keys(self.keys())
         if due := self.partition.due_offsets(records_max, self.now_ms):

@@ -12,7 +12,7 @@ def fail(leader: Leader, times: int) -> None:
 
 
 def sizes(leader: Leader) -> list[int]:
-    """Acquire until nothing is left; how many records each time."""
+    """Acquire until nothing is left; returns the number of records each time."""
     found = []
     while acquired := leader.acquire("b"):
         found.append(sum(part.record_count for part in acquired))

@@ -35,7 +35,7 @@ def beat(
     topics: tuple[str, ...] | None = None,
     rack: str | None = None,
 ) -> ShareGroupHeartbeatResponse:
-    """Who joins subscribes to `t` if nothing else is said."""
+    """A joining member subscribes to `t` by default."""
     if epoch == 0 and topics is None:
         topics = ("t",)
     request = ShareGroupHeartbeatRequest(

@@ -1,7 +1,7 @@
 """A share-partition that hands out the records of a key one at a time and in order.
 
-All that holds for parked records holds here as well. Beyond it: no record is handed out while an
-earlier one of its key is not done, and other keys go on meanwhile.
+Everything that holds for parked records holds here as well. In addition, no record is handed out
+while an earlier one of its key is unfinished, and other keys are not affected.
 """
 
 from collections.abc import Iterable
@@ -42,12 +42,12 @@ class KeyOrderModel(ParkingModel):
 
     @rule(member=st.sampled_from(["a", "b"]))
     def every_free_key_is_had(self, member: str) -> None:
-        """Nothing of one key keeps another one waiting, while there is room for locks."""
+        """No key blocks another one while there is room for locks."""
         leader = self.leader
         if not leader.partition.rules.key_order or self.was_set_back:
             return
         met = ""
-        # One fetch may only give up records, and the next one have what was behind them.
+        # One fetch may only give up records, and the next one return those behind them.
         while self._fetch(member, 10, None, 0) or met != repr([*leader.partition.runs()]):
             met = repr([*leader.partition.runs()])
         if leader.partition.acquired_count + leader.partition.archiving_count > 10:

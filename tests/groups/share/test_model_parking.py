@@ -1,7 +1,7 @@
 """A share-partition whose records are held, delayed and backed off, under changing leaders.
 
-Whatever happens: nobody gets a record before its time, a record is with one holder at a time, does
-not come again once it was accepted, and none is lost. A hold outlives its member and its leader.
+Whatever happens: no record is delivered before its time, each has one holder at a time, accepted
+ones are not redelivered, and none is lost. A hold outlives its member and its leader.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ class Held(NamedTuple):
     until_ms: int
     is_hold: bool
     delivery_count: int
-    written_ms: int = 0  # Of a hold: when another leader may hand it out.
+    written_ms: int = 0  # For a hold: when another leader may hand it out.
 
 
 class ParkingModel(RuleBasedStateMachine):
@@ -48,12 +48,12 @@ class ParkingModel(RuleBasedStateMachine):
             backoff_max_ms=500,
             key_order=self.key_order,
         )
-        self.leader.now_ms = 1_000_000  # So that it can be set back.
+        self.leader.now_ms = 1_000_000  # So that the clock can be set back.
         self.held: dict[int, Held] = {}
         self.not_before: dict[int, int] = {}
-        self.counts: dict[int, int] = {}  # Deliveries, of records that can come again.
+        self.counts: dict[int, int] = {}  # Deliveries of records that can be redelivered.
         self.done: set[int] = set()
-        self.was_set_back = False  # The clock; then records may wait for their time once more.
+        self.was_set_back = False  # The clock; records may have to wait for their time again.
 
     @rule(
         count=st.integers(1, 6),
@@ -73,7 +73,7 @@ class ParkingModel(RuleBasedStateMachine):
         return [None] * count
 
     def check_order(self, acquired: Iterable[int]) -> None:
-        """Called before they count as held."""
+        """Called before they are recorded as held."""
 
     @rule(
         member=MEMBERS,
@@ -95,7 +95,7 @@ class ParkingModel(RuleBasedStateMachine):
                 assert offset not in self.done, "not again once it was accepted"
                 assert now_ms >= self.not_before.get(offset, 0), "early"
                 assert delivery_count == self.counts.get(offset, 0) + 1 <= LIMIT
-                self.not_before[offset] = 0  # Whatever the clock is set to.
+                self.not_before[offset] = 0  # Whatever the clock says.
                 self.counts[offset] = delivery_count
                 until_ms = now_ms + (hold_ms or LOCK_MS)
                 is_hold = hold_ms > 0
@@ -105,7 +105,7 @@ class ParkingModel(RuleBasedStateMachine):
 
     @rule(member=MEMBERS, data=st.data())
     def acknowledge(self, member: str, data: st.DataObject) -> None:
-        """As a member does."""
+        """Like a member."""
         mine = sorted(offset for offset, held in self.held.items() if held.holder == member)
         if not mine:
             return
@@ -148,7 +148,7 @@ class ParkingModel(RuleBasedStateMachine):
         liar: bool,
         data: st.DataObject,
     ) -> None:
-        """As a gateway does, for some delivery there ever was."""
+        """Like a gateway, for any earlier delivery."""
         if not self.counts:
             return
         offset = data.draw(st.sampled_from(sorted(self.counts)))
@@ -190,7 +190,7 @@ class ParkingModel(RuleBasedStateMachine):
             case DeliveryAcknowledgeType.RELEASE:
                 self._released(offset, count, None if delay_ms < 0 else delay_ms)
             case DeliveryAcknowledgeType.RENEW:
-                self.not_before[offset] = 0  # It may be for less time than before.
+                self.not_before[offset] = 0  # The new lock may be shorter.
                 until_ms = self.leader.now_ms + lock_ms
                 self.held[offset] = Held(holder, until_ms, True, count, until_ms)
             case DeliveryAcknowledgeType.PUT_BACK:
@@ -253,7 +253,7 @@ class ParkingModel(RuleBasedStateMachine):
 
     @rule()
     def rewrite(self) -> None:
-        """The share coordinator cuts off what it does not need any more."""
+        """The share coordinator prunes what it no longer needs."""
         coordinator = self.leader.coordinator
         keep_from = len(coordinator.log)
         machine = coordinator.machine
@@ -276,7 +276,7 @@ class ParkingModel(RuleBasedStateMachine):
             assert partition.fetch_offset() is not None or self.leader.dead_letters
 
     def teardown(self) -> None:
-        """Nothing was lost: what is left can be had, and then everything is done."""
+        """Nothing was lost: the rest can be delivered, and then everything is done."""
         leader = self.leader
         for _ in range(400):
             leader.write_dead_letters()

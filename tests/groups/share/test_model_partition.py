@@ -1,7 +1,7 @@
 """A share-partition under consumers that fetch, acknowledge, stall and die, and changing leaders.
 
-Whatever happens: a record is with one member at a time, does not come again once it was
-acknowledged, comes no more often than the limit, and none is passed over.
+Whatever happens: each record has one holder at a time, acknowledged ones are not redelivered, none
+is delivered more often than the limit, and none is skipped.
 """
 
 from collections import Counter
@@ -31,8 +31,8 @@ class SharePartitionModel(RuleBasedStateMachine):
         )
         self.held: dict[int, tuple[str, int]] = {}  # Offset to member and end of the lock.
         self.deliveries: Counter[int] = Counter()
-        self.done: set[int] = set()  # Acknowledged, rejected or not there.
-        self.dead: set[int] = set()  # Offsets that had a dead letter.
+        self.done: set[int] = set()  # Acknowledged, rejected or missing.
+        self.dead: set[int] = set()  # Offsets with a dead letter.
         self.log_start_offset = 0
 
     @rule(count=st.integers(1, 8), deliverable=st.booleans(), hole=st.sampled_from([0, 0, 0, 2]))
@@ -163,7 +163,7 @@ class SharePartitionModel(RuleBasedStateMachine):
         assert locked == self.held
 
     def teardown(self) -> None:
-        """Nothing was passed over: what is left can be had, and then everything is done."""
+        """Nothing was skipped: the rest can be delivered, and then everything is done."""
         leader = self.leader
         for member in ("a", "b", "c"):
             leader.release(member)
@@ -172,7 +172,7 @@ class SharePartitionModel(RuleBasedStateMachine):
             leader.write_dead_letters()
             before = leader.partition.start_offset
             fetched = self._fetch("a", 10, batch_size=500)
-            # A fetch may give up what is in the way, and have no room before that for more.
+            # A fetch may give up records in the way, and have had no room for more before.
             is_stuck = leader.partition.start_offset == before
             if not fetched and is_stuck and not leader.dead_letters:
                 break

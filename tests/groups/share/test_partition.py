@@ -1,4 +1,4 @@
-"""What one share-partition hands out, takes back and writes down."""
+"""What one share-partition hands out, takes back and stores."""
 
 from typing import Any
 

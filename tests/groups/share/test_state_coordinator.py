@@ -227,7 +227,7 @@ def test_a_write_that_comes_after_its_leader_has_read_anew_is_refused() -> None:
 
     assert refused_write(coordinator, counted(0)) is ErrorCode.fenced_leader_epoch
     coordinator.run(machine.write(PLACE, counted(0, writer=8), NOW_MS))
-    coordinator.run(machine.read(PLACE, 2, NOW_MS))  # Of one that only looks.
+    coordinator.run(machine.read(PLACE, 2, NOW_MS))  # For a reader.
     coordinator.run(machine.write(PLACE, counted(1, writer=8), NOW_MS))
 
 

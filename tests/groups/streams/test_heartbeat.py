@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat, and what else streams groups are asked."""
+"""StreamsGroupHeartbeat, and the other streams group requests."""
 
 from functools import partial
 

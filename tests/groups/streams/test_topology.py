@@ -1,4 +1,4 @@
-"""How many tasks a topology has, and which topics it lacks."""
+"""The number of tasks of a topology, and its missing topics."""
 
 import pytest
 from kio.schema.streams_group_heartbeat.v0.request import CopartitionGroup

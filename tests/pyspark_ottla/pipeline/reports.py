@@ -1,4 +1,4 @@
-"""Reports of batches as Spark makes them."""
+"""Batch reports in Spark's format."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is read from a plan as Spark 4.3 prints it."""
+"""Parsing plans as printed by Spark 4.3."""
 
 from pyspark_ottla.pipeline.plan_text import find_sources, find_state, read_nodes
 

@@ -36,7 +36,7 @@ def cluster(bootstrap: str) -> Cluster:
 
 @pytest.fixture
 def pipeline(cluster: Cluster, bootstrap: str, tmp_path: Path) -> Pipeline:
-    """One that has run, over five records at 0 to 4 seconds."""
+    """A pipeline that has run over five records at 0 to 4 seconds."""
     with cluster:
         topic = create_topic(cluster, 1)
         records = [Sent(timestamp=1000 * n, key=None, value=b"x") for n in range(5)]
@@ -88,7 +88,7 @@ def test_a_reset_that_died_before_it_renamed_checkpoints_is_finished_by_the_next
     assert record.generations["out"] == 1
     assert not (directory / "out").exists()
     assert (directory / "out.before-reset-1").is_dir()
-    (directory / "out").mkdir()  # Of the run that begins anew.
+    (directory / "out").mkdir()  # Of the new run.
     (directory / "out.before-reset-1").rmdir()
     assert not RecordFile(pipeline).read().set_aside
     assert (directory / "out").exists()
@@ -123,7 +123,7 @@ def test_what_was_written_is_remembered_with_its_target(pipeline: Pipeline) -> N
     RecordFile(pipeline).write(Record({"out": shape}, begins=begins))
     reset_pipeline(pipeline, "latest")
     record = RecordFile(pipeline).read()
-    # Of the last batch the sink knows nothing, so it was not written.
+    # The sink does not know the last batch, so it was not written.
     assert record.written == [Written("out", "topic before", [Stretch("lines", topic, 0, 1, 4)])]
     assert record.begins == {}
 

@@ -41,9 +41,8 @@ def test_portions_are_all_of_it_once_and_the_same_each_time(records_max: int) ->
     assert sum(each.length for portion in found for each in portion) == 22
     for portion in found:
         assert len({each[:3] for each in portion}) == len(portion)
-        assert (
-            sum(each.length for each in portion) <= records_max + 3
-        )  # Each moves by one at least.
+        # Each moves by at least one.
+        assert sum(each.length for each in portion) <= records_max + 3
 
 
 def test_a_stretch_is_told_with_its_last_offset() -> None:

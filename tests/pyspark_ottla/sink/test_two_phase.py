@@ -1,7 +1,7 @@
-"""The protocol without Spark around it: every place at which somebody can die or come late.
+"""The protocol without Spark: every point at which a process can die or be late.
 
-A driver that dies is one whose next step is not taken; a new run then does what Spark makes it do:
-prepare the batch again, and commit.
+A driver dies by not taking its next step; a new run then does what Spark would: prepare the batch
+again, and commit.
 """
 
 import itertools
@@ -53,7 +53,7 @@ _numbers = itertools.count()
 
 
 class Run:
-    """One run of a query: what its tasks and its driver do."""
+    """One run of a query: the steps of its tasks and its driver."""
 
     def __init__(self, options: SinkOptions, cluster: Cluster, query: str = QUERY) -> None:
         self.options = options
@@ -163,7 +163,7 @@ def test_the_driver_dies_in_the_middle_of_the_decision(first: Run, second: Run) 
 def test_the_driver_dies_after_the_decision(first: Run, second: Run) -> None:
     decide_only(first, first.prepare(0))
     again = second.prepare(0)
-    assert again.prepared == ()  # What is decided is not written again.
+    assert again.prepared == ()  # A decided batch is not written again.
     commit_batch(second.cluster, again)
     assert_once(second, 0)
 
@@ -364,7 +364,7 @@ def test_a_task_after_one_with_rows_may_have_none(first: Run) -> None:
 
 
 def rows_when_open(run: Run, *rows: Portion) -> Iterator[Portion]:
-    """Ends, or goes on, once a transaction of the sink is open."""
+    """Dies, or continues, once a transaction of the sink is open."""
     while not list_open_ids(run.cluster, pattern_of(run.options.sink_id)):
         pass
     yield from rows

@@ -1,4 +1,4 @@
-"""What Spark calls, without Spark; `write` needs a task and is tested with a real one."""
+"""The methods that Spark calls, without Spark; `write` needs a task and a real Spark."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +33,7 @@ def parse(bootstrap: str, name: str, **others: str) -> SinkOptions:
 
 
 def message(options: SinkOptions, batch_id: int, run_id: str) -> TaskMessage:
-    """What a task sends that has written one row."""
+    """The message of a task that has written one row."""
     batch = BatchName(options.sink_id, batch_id, run_id)
     outcome = prepare(options, batch, "query", (0, 0), iter([portion(f"{batch_id}")]))
     return TaskMessage(run_id, "query", *outcome)

@@ -1,4 +1,4 @@
-"""What a sink has written, as a reader of committed records sees it."""
+"""A sink's output, as a read_committed consumer sees it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def portion(*values: str, **columns: Sequence[Any]) -> Portion:
 
 
 def records(cluster: Cluster, topic: str) -> dict[int, list[Record]]:
-    """By partition. Waits for transactions whose end is decided; none may be open otherwise."""
+    """Records by partition. Waits for decided transactions; no others may be open."""
     topic_partitions = [
         TopicPartition(topic, index) for index in cluster.topics([topic])[topic].leaders
     ]

@@ -56,7 +56,7 @@ def test_every_record_once(address: str, topic: str, bootstrap: str) -> None:
     [
         (([0, 1, 3],), [2], []),
         (([0, 1], [1, 2]), [], [1]),
-        (([2, 3], [5]), [4], []),  # It begins at 2, as with --start latest.
+        (([2, 3], [5]), [4], []),  # It starts at 2, as with --start latest.
     ],
 )
 def test_what_is_missing_or_there_twice(

@@ -30,7 +30,7 @@ class Clock:
 
 @dataclass
 class Passes:
-    """Stands for a table, and counts."""
+    """A fake table that counts calls."""
 
     address: str = "delta:/orders"
     done: list[str] = field(default_factory=list)

@@ -64,7 +64,7 @@ def partitioned(address: str) -> Table:
 
 
 def write(table: Table, number: int, *items: tuple[str, int]) -> list[DataFile]:
-    """Each on a day of January 2026."""
+    """Rows on these days of January 2026."""
     schema = table.schema()
     assert schema is not None
     arrow = to_arrow_schema(schema)

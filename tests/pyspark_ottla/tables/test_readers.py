@@ -1,4 +1,4 @@
-"""Those who read tables, by what PyPI has of them."""
+"""Other libraries that read the tables, as found on PyPI."""
 
 import warnings
 from typing import Any
@@ -20,7 +20,7 @@ QUERY = "select item, price, stock from orders order by item"
 
 @pytest.fixture
 def written(table: Table) -> Table:
-    """With a column that its first rows do not have, and compacted strays."""
+    """A table with a column that its first rows lack, and compacted strays."""
     first, second = Batch("sink", 0), Batch("sink", 1)
     table.claim("sink").append(first, write_files(table, first, row("desk")))
     write_files(table, second, row("stray"), run="stray")
@@ -38,7 +38,7 @@ def _polars(table: Table) -> Any:
         return pl.read_delta(table.location)
     assert isinstance(table, IcebergTableAt)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Polars would rather plan with a package of its own.
+        warnings.simplefilter("ignore")  # By default Polars plans with a package of its own.
         return pl.scan_iceberg(table.open()).collect()
 
 

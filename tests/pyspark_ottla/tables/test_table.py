@@ -1,4 +1,4 @@
-"""What every format of tables does alike."""
+"""The common behavior of all table formats."""
 
 from dataclasses import replace
 

@@ -9,7 +9,7 @@ from pyspark_ottla.tables.time_travel import find_version, parse_offset
 
 
 def append(table: Table, sink_id: str, number: int, ends: Ends) -> int:
-    """The version that it makes."""
+    """Returns the version that it creates."""
     batch = Batch(sink_id, number, ends=ends)
     table.claim(sink_id).append(batch, write_files(table, batch, row("lamp")))
     return next(table.versions(1)).id

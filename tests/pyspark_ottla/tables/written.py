@@ -1,4 +1,4 @@
-"""Tables of a test: batches written without Spark, and what is in a table then."""
+"""Tables for tests: batches written without Spark, and a table's contents."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def row(item: str, price: int | None = None, **more: Any) -> dict[str, Any]:
 def write_files(
     table: Table, batch: Batch, *rows: dict[str, Any], run: str = "run", attempt: int = 0
 ) -> list[DataFile]:
-    """As a task does."""
+    """Like a task."""
     schema = table.schema()
     assert schema is not None
     directory = f"{table.data_prefix}{batch.directory}"
@@ -33,7 +33,7 @@ def write_files(
 
 
 def read(table: Table, version: int | None = None) -> list[dict[str, Any]]:
-    """Of the columns that a file does not have there is nothing."""
+    """Columns that a file lacks are left out."""
     return [
         line
         for path in table.files(version)
@@ -42,12 +42,12 @@ def read(table: Table, version: int | None = None) -> list[dict[str, Any]]:
 
 
 def rows_of(table: Table, version: int | None = None) -> list[dict[str, Any]]:
-    """By item."""
+    """Keyed by item."""
     return sorted(read(table, version), key=lambda line: str(line["item"]))
 
 
 def parquet_files(table: Table) -> list[str]:
-    """The names of all that lie in the table's directory."""
+    """The names of all files in the table's directory."""
     return sorted(
         path.name for path in Path(table.location.removeprefix("file://")).rglob("*.parquet")
     )

@@ -9,7 +9,7 @@ from pyspark_ottla.python import wrap_python
 from pyspark_ottla.workarounds import early_connection
 from pyspark_ottla.workarounds.early_connection import ADDRESS
 
-SLOW = "input()"  # As if it took long to import.
+SLOW = "input()"  # As if importing took long.
 UTIL = """
 def local_connect_and_auth(where, secret):
     raise RuntimeError(f"a connection to {where}")
@@ -32,12 +32,12 @@ except RuntimeError as error:
 
 @pytest.fixture(autouse=True)
 def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses are relative to it: a whole path may be too long for one."""
+    """Addresses are relative to it: an absolute path may be too long."""
     monkeypatch.chdir(tmp_path)
 
 
 def start(directory: Path, address: str) -> "subprocess.Popen[bytes]":
-    """A process as Spark starts it, with a PySpark that waits for a line of input."""
+    """A process started like Spark's, with a PySpark that waits for a line of input."""
     (directory / "pyspark").mkdir()
     for name, text in (("__init__", SLOW), ("util", UTIL), ("runner", RUNNER)):
         (directory / "pyspark" / f"{name}.py").write_text(text)

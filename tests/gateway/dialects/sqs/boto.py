@@ -1,4 +1,4 @@
-"""boto3, as a user has it."""
+"""boto3, set up as by a user."""
 
 import itertools
 import os
@@ -32,7 +32,7 @@ def queue_name(suffix: str = "") -> str:
 
 
 def receive(sqs: Any, url: str, count: int = 1, **options: Any) -> list[Any]:
-    """Exactly so many messages, however long it takes."""
+    """Exactly this many messages, however long it takes."""
     options.setdefault("MessageSystemAttributeNames", ["All"])
     options.setdefault("MessageAttributeNames", ["All"])
     found: list[Any] = []

@@ -1,4 +1,4 @@
-"""boto3 before a real gateway."""
+"""boto3 with a real gateway."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +18,6 @@ def sqs(gateway: GatewayProcess) -> Iterator[Any]:
 
 @pytest.fixture
 def queue(sqs: Any) -> str:
-    """The URL of a new one."""
+    """The URL of a new queue."""
     url: str = sqs.create_queue(QueueName=queue_name())["QueueUrl"]
     return url

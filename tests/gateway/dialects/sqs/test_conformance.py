@@ -1,4 +1,4 @@
-"""Every answer has the shape that botocore's model gives it, in both protocols."""
+"""Every response has the shape in botocore's model, in both protocols."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 Request = dict[str, Any]
 Caller = Callable[..., Any]
 
-# Answers of errors that are no shapes of the model; real SQS has them as well.
+# Error codes that are not in the model; real SQS has them as well.
 COMMON_ERRORS = {
     "InvalidParameterValueException",
     "MissingParameterException",
@@ -64,7 +64,7 @@ def validate(value: Any, shape: Any, path: str) -> None:
 
 
 class Scene:
-    """A queue with messages, and its dead-letter queue, through raw requests."""
+    """A queue with messages, and its dead-letter queue, for raw requests."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http

@@ -1,4 +1,4 @@
-"""Messages through boto3: what is sent is received, once it is deleted never again."""
+"""Messages through boto3: sent ones are received, deleted ones never again."""
 
 import base64
 import hashlib
@@ -238,7 +238,7 @@ def test_a_delayed_message_is_not_early(sqs: Any, queue: str, own_broker: Any) -
 def test_nothing_is_kept_for_a_receiver_that_hung_up(
     sqs: Any, queue: str, gateway: GatewayProcess
 ) -> None:
-    """Its wait ends, though the message would be invisible for an hour."""
+    """Its wait ends, although the message would be invisible for an hour."""
     body = json.dumps({"QueueUrl": queue, "WaitTimeSeconds": 20, "VisibilityTimeout": 3_600})
     host, port = gateway.url.removeprefix("http://").split(":")
     gone = [HTTPConnection(host, int(port)) for _ in range(5)]
@@ -257,6 +257,6 @@ def test_nothing_is_kept_for_a_receiver_that_hung_up(
 
 
 def receive_any(connections: list[HTTPConnection]) -> None:
-    """By one of them; so all of them wait or have waited."""
+    """Received by one of them; so all of them wait or have waited."""
     answered = select([each.sock for each in connections], [], [], PATIENCE_S)[0]
     assert answered

@@ -1,4 +1,4 @@
-"""Queues themselves through boto3: create, list, describe, change, delete."""
+"""Queue management through boto3: create, list, describe, change, delete."""
 
 import json
 import time
@@ -81,7 +81,7 @@ def test_counts_are_true_when_nothing_moves(sqs: Any, queue: str) -> None:
 
 def test_a_purged_queue_is_empty_and_its_topic_is_not(sqs: Any, queue: str, bootstrap: str) -> None:
     name = queue.rpartition("/")[2]
-    for round_ in range(2):  # The first one before anybody received.
+    for round_ in range(2):  # The first one before any receive.
         for number in range(3):
             sqs.send_message(QueueUrl=queue, MessageBody=f"{round_}-{number}")
         if round_:
@@ -151,7 +151,7 @@ def test_a_message_that_is_never_deleted_goes_to_the_dead_letter_queue_and_back(
     assert (letter["Body"], letter["MessageId"]) == ("poison", sent["MessageId"])
     assert letter["Attributes"]["DeadLetterQueueSourceArn"] == arn_of(url)
     assert "Messages" not in sqs.receive_message(QueueUrl=url)
-    # A task does not wait for what somebody holds.
+    # A task does not wait for records that consumers hold.
     sqs.change_message_visibility(
         QueueUrl=dead, ReceiptHandle=letter["ReceiptHandle"], VisibilityTimeout=0
     )
@@ -190,7 +190,7 @@ def give_back(sqs: Any, url: str, expected: int) -> None:
 
 
 def test_a_move_that_fails_leaves_its_messages_visible(sqs: Any) -> None:
-    """They do not say where they came from."""
+    """Messages without their origin."""
     dead = sqs.create_queue(QueueName=queue_name("-dead"))["QueueUrl"]
     sqs.create_queue(QueueName=queue_name(), Attributes=redrive_to(dead, 2))
     for number in range(3):

@@ -1,4 +1,4 @@
-"""The inputs of the operations, beside the model that botocore has of them."""
+"""The operations' inputs, compared with botocore's model."""
 
 from typing import Any
 
