@@ -1,4 +1,4 @@
-"""A forked program finds what one that was started anew finds, and ends as it would."""
+"""A forked program has the same environment as a newly started one, and exits alike."""
 
 import json
 import os
@@ -21,13 +21,15 @@ TIMEOUT_S = 240
 
 
 def facts() -> dict[str, Any]:
-    """What a process knows of itself."""
+    """A process's view of itself."""
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
     return {
         "arguments": sys.argv[1:],
         "environment": {name: value for name, value in os.environ.items() if name != "_"},
         "directory": str(Path.cwd()),
-        "descriptors": sorted(map(int, os.listdir("/proc/self/fd")))[:-1],  # Without the listing's.
+        "descriptors": sorted(map(int, os.listdir("/proc/self/fd")))[
+            :-1
+        ],  # Without the listing's own.
         "signals": [str(signal.getsignal(number)).split(" at ")[0] for number in handled],
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         "threads": threading.active_count(),
@@ -92,7 +94,7 @@ def test_a_signal_ends_it(
     assert process.poll() is None
     process.send_signal(number)
     assert process.wait(TIMEOUT_S) == process.poll() == -number
-    process.kill()  # Which reaches nobody: the number may be another's by now.
+    process.kill()  # Has no effect: the number may belong to another process by now.
 
 
 def test_its_open_files_are_limited_as_it_was_asked(tmp_path: Path) -> None:

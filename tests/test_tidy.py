@@ -1,6 +1,6 @@
-"""Rules of the house that no other tool keeps.
+"""House rules that no other tool checks.
 
-What is over a limit today is listed, so that the lists only get shorter.
+What exceeds a limit today is listed, so that the lists only get shorter.
 """
 
 import ast
@@ -24,8 +24,8 @@ FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 POSITIONAL_MAX = 6
 
-LONG_FUNCTIONS = {"ottla/cli/serve.py:serve"}  # One parameter for each option.
-MANY_POSITIONAL = {  # Public signatures, and what runs once for each message.
+LONG_FUNCTIONS = {"ottla/cli/serve.py:serve"}  # One parameter per option.
+MANY_POSITIONAL = {  # Public signatures, and code that runs for each message.
     "ottla/client/aio/producer.py:send",
     "ottla/client/messages.py:of",
     "ottla/client/producer.py:send",
@@ -35,17 +35,17 @@ MANY_POSITIONAL = {  # Public signatures, and what runs once for each message.
 _BLOCKING_AND_ASYNCIO = {"Admin", "Cluster", "Connection", "Consumer", "Producer"}
 _BLOCKING_AND_ASYNCIO |= {"ShareConsumer", "Transaction"}
 _WHOLE_AND_HOT = {"FetchRequest", "ForgottenTopic", "OffsetCommitRequest", "ProduceRequest"}
-_PARTS_OF_MESSAGES = {"PartitionData", "PartitionResult", "TopicResult"}  # In Kafka's words.
+_PARTS_OF_MESSAGES = {"PartitionData", "PartitionResult", "TopicResult"}  # Kafka's terms.
 _OF_TWO_KINDS_OF_GROUPS = {"MemberSpec", "MemberState", "TopicInfo"}
-AUDIT = ("ottla.node.audit", "ottla.audit")  # Operators give it a file of its own.
+AUDIT = ("ottla.node.audit", "ottla.audit")  # Operators give it its own file.
 TWICE = {
     *(("client", name) for name in _BLOCKING_AND_ASYNCIO),
     *(("protocol", name) for name in _WHOLE_AND_HOT | _PARTS_OF_MESSAGES),
     *(("groups", name) for name in _OF_TWO_KINDS_OF_GROUPS),
-    ("integrations", "OttlaBroker"),  # Of Dramatiq and of Taskiq.
+    ("integrations", "OttlaBroker"),  # Required by Dramatiq and Taskiq.
     ("pyspark_ottla", "DefaultSource"),  # Spark looks for this name in a module.
     *(("pyspark_ottla", name) for name in ("Claim", "Outcome", "Step", "TaskMessage")),
-    ("testing", "Faults"),  # Of an embedded cluster and of a simulated one.
+    ("testing", "Faults"),  # For embedded and simulated clusters.
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -57,7 +57,7 @@ def name_of(path: Path) -> str:
 
 @cache
 def functions() -> list[tuple[str, Function]]:
-    """With the name that the lists above give them."""
+    """Functions by the name used in the lists above."""
     return [
         (f"{name_of(path)}:{node.name}", node)
         for path in SOURCES
@@ -143,7 +143,7 @@ def test_contributing_lists_the_pure_packages_and_the_tests_that_mirror_none() -
 
 
 def test_a_module_logs_under_its_own_name_or_that_of_its_package() -> None:
-    """So that levels can be set by package, and documents name few loggers."""
+    """So that levels can be set by package, and documents name only a few loggers."""
     others = set()
     for path in SOURCES:
         module = name_of(path).removesuffix(".py").replace("/", ".")
@@ -159,7 +159,7 @@ def test_a_module_logs_under_its_own_name_or_that_of_its_package() -> None:
 
 
 def test_a_package_has_each_public_class_once() -> None:
-    """So that a name can be looked up. Several packages may use the field's word."""
+    """So that names are easy to look up. Several packages may use the field's common names."""
     modules: dict[tuple[str, str], set[str]] = defaultdict(set)
     for path in SOURCES:
         root, *parts = name_of(path).removesuffix(".py").split("/")

@@ -120,7 +120,7 @@ class BrokerOfCluster:
 
     @contextmanager
     def held_flushes(self, name: str) -> Iterator[list[Future[object]]]:
-        """Flushes of the log wait for the end of the `with` block; the list has the waiting ones."""
+        """Flushes of the log wait for the end of the `with` block; yields the waiting ones."""
         executor: Any = self.process.executor
         submit, flush = executor.submit, self.log(name).flush
         held: list[Future[object]] = []

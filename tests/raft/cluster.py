@@ -1,4 +1,4 @@
-"""A cluster in one thread and in virtual time: everything that happens follows from the seed."""
+"""A cluster in one thread and in virtual time: the seed determines everything."""
 
 import heapq
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, chosen from the seed: runs differ in kind and not only in luck."""
+"""The faults of a run, chosen by the seed: runs differ in kind, not only in luck."""
 
 from dataclasses import dataclass
 from random import Random
@@ -27,8 +27,8 @@ class Faults:
     down_ms_max: float
     snapshots: bool
     voter_changes: bool
-    leader_bias: float  # How often the leader is the one that is hit.
-    short_reign: float  # How often a leader crashes soon after it began or when it commits.
+    leader_bias: float  # How often the leader is hit.
+    short_reign: float  # How often a leader crashes soon after its election or while committing.
     work_ms: float  # Between appends.
     fetch_bytes_max: int  # A batch has about 70.
 
@@ -60,7 +60,7 @@ class Faults:
 
 
 class Nemesis:
-    """Does one bad thing after another."""
+    """Causes one fault after another."""
 
     def __init__(self, cluster: "Cluster") -> None:
         self._cluster = cluster
@@ -148,7 +148,7 @@ class Nemesis:
             victim.take_snapshot()
 
     def _change_voters(self) -> None:
-        """Add or remove a replica, as an operator would; the requests may fail."""
+        """Adds or removes a replica, as an operator would; the requests may fail."""
         cluster = self._cluster
         key = cluster.random.choice(list(cluster.replicas.values())).key
         for replica in cluster.replicas.values():

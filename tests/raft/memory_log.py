@@ -1,7 +1,7 @@
-"""A log in memory, and a disk under it that forgets what was not synced.
+"""A log in memory, on a disk that loses unsynced data.
 
-Every batch carries a chain: a hash of all that is before it and of itself. Equal chains are equal
-histories, also where a snapshot has replaced the records.
+Every batch carries a chain: a hash of everything before it and of itself. Equal chains are equal
+histories, even if a snapshot has replaced the records.
 """
 
 import struct
@@ -133,7 +133,7 @@ class MemoryLog:
         self.batches.clear()
 
     def take_snapshot(self, end_offset: int, voters: VoterSet) -> None:
-        """Of everything before the end of a batch; then the log before it goes."""
+        """Snapshots everything before the end of a batch, and removes the log before it."""
         last = self.batch_with(end_offset - 1)
         assert last.end_offset == end_offset
         self.snapshot = Snapshot.of(OffsetAndEpoch(end_offset, last.epoch), last.chain, voters)
@@ -151,7 +151,7 @@ class MemoryLog:
 
 
 class Disk:
-    """What a crash leaves: everything that was synced, and perhaps some of what came after."""
+    """The log after a crash: everything synced, and perhaps some of what followed."""
 
     def __init__(self) -> None:
         self.quorum_state = QuorumState()

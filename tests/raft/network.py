@@ -1,7 +1,7 @@
-"""The simulated network: delays, loss, reordering, duplicates, partitions of either direction.
+"""The simulated network: delays, loss, reordering, duplicates, one-way partitions.
 
-A response reaches only the life of the process that asked, as over a connection. Requests may reach
-a later life of their receiver, late and more than once.
+A response reaches only the process that asked, not its successor, as over a connection. Requests
+may reach a restarted receiver, late and more than once.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from ottla.raft.messages import Message
 if TYPE_CHECKING:
     from tests.raft.cluster import Cluster
 
-_LIFE = 1_000_000  # The correlation ids of one life are fewer.
+_LIFE = 1_000_000  # More than the correlation ids of one life.
 _REQUESTS = tuple(messages.Request.__args__)
 
 

@@ -1,4 +1,4 @@
-"""Mistakes that the checkers must find: each is the core or its driver with one rule broken."""
+"""Bugs that the checkers must find: the core or its driver with one rule broken."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ class Bug:
     name: str
     patches: tuple[Patch, ...] = ()
     replica_type: type[Replica] = Replica
-    faults: Mapping[str, Any] = field(default_factory=dict)  # Where it shows, if it is rare.
+    faults: Mapping[str, Any] = field(default_factory=dict)  # A seed that shows it, if it is rare.
 
 
 def _grants_any_vote(state: object, _: object, *, up_to_date: bool) -> bool:
@@ -35,7 +35,7 @@ def _forget_earlier_vote(quorum: Quorum, candidate: ReplicaKey) -> None:
 
 
 class _SavesVoteLater(Replica):
-    """The answer leaves before the vote is on the disk."""
+    """The response is sent before the vote is on disk."""
 
     def _save_quorum_state(self, ready: Ready) -> None:
         if ready.quorum_state is not None:
@@ -43,7 +43,7 @@ class _SavesVoteLater(Replica):
 
 
 class _FetchesBeforeSync(Replica):
-    """The core is told of a sync that has not happened."""
+    """The core hears of a sync that has not happened."""
 
     def _sync_later(self) -> None:
         super()._sync_later()
@@ -63,7 +63,7 @@ def _counts_observers(leadership: Leadership, state: Leader) -> int:
     return sorted(offsets, reverse=True)[majority - 1] if len(offsets) >= majority else -1
 
 
-# Leaders that crash as soon as they commit, and followers that take one batch at a time.
+# Leaders that crash as soon as they commit, and followers that fetch one batch at a time.
 _FIGURE_8 = {
     "voters": 3,
     "observers": 0,

@@ -32,7 +32,7 @@ class Replica:
         self.initial_voters = initial_voters
         self.clock_rate = clock_rate
         self.life = 0  # Counts restarts.
-        self.paused_until_ms = 0.0  # Nothing happens in it before, and it does not notice.
+        self.paused_until_ms = 0.0  # It is frozen until then, and does not notice.
         self.disk = Disk()
         self.log = MemoryLog()
         self.node: RaftNode | None = None  # None while it is down.
@@ -114,7 +114,7 @@ class Replica:
         self.run(lambda node: node.append(batch) if self.leads else None)
 
     def take_snapshot(self) -> None:
-        """Of what is committed and synced, up to the end of a batch."""
+        """Snapshots what is committed and synced, up to the end of a batch."""
         if self.node is None or self.log.start_offset == self.log.end_offset:
             return
         node, log = self.node, self.log
@@ -124,7 +124,7 @@ class Replica:
             log.take_snapshot(end_offset, node.voters.at(end_offset))
             self.disk.synced(log)
 
-    # Acting on what comes out.
+    # Acting on a Ready.
 
     def _act(self, ready: Ready) -> None:
         if not ready:
@@ -167,7 +167,7 @@ class Replica:
             self._later(self.cluster.faults.sync_ms_max, self._sync)
 
     def _sync(self) -> None:
-        """Takes effect when it is told, so nothing was cut in between."""
+        """Takes effect when reported, so nothing was truncated in between."""
         self._syncing = False
         self.disk.synced(self.log)
         end_offset = self.log.end_offset

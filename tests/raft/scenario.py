@@ -1,4 +1,4 @@
-"""Scenarios as text: a command, a line of dashes, and the exact trace of what it brought about.
+"""Scenarios as text: a command, a line of dashes, and its exact trace.
 
     nodes 1 2 3              three voters start; `observers 4` adds one that does not vote
     cluster 1 2 3            the same, and the first was elected; the trace of that is left out
@@ -137,7 +137,7 @@ class Scenario(TextScenario):
         self.nodes[int(number)].sync()
 
     def _on_crash(self, number: str) -> None:
-        """Answers to it are lost with its connections; requests may reach its next life."""
+        """Responses to it are lost with its connections; requests may reach it after a restart."""
         self.nodes[int(number)].crash()
         self.on_the_way = [
             message

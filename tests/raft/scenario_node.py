@@ -1,4 +1,4 @@
-"""A node of a scenario: acts on its Ready at once, and tells what it does."""
+"""A node of a scenario: acts on its Ready at once, and traces what it does."""
 
 from collections.abc import Callable
 from random import Random
@@ -68,7 +68,7 @@ class ScenarioNode:
         self.scenario.tell(f"{self.number} crashes, log ends at {self.log.end_offset}")
 
     def replace_disk(self) -> None:
-        """With an empty one, which has another id; nobody has told it who votes."""
+        """Replaces it with an empty disk, which has another id and knows no voters."""
         assert self.node is None
         self.key = ReplicaKey(self.number, UUID(int=1000 + self.number))
         self.disk, self.log, self.initial_voters = Disk(), MemoryLog(), VoterSet()
@@ -165,7 +165,7 @@ class ScenarioNode:
 
 
 class _Harsh(Random):
-    """A crash keeps nothing that was not synced."""
+    """A crash loses everything unsynced."""
 
     def choice(self, choices):  # type: ignore[no-untyped-def]
         return choices[0]

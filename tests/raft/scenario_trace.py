@@ -1,4 +1,4 @@
-"""How scenarios write down messages and what a node does."""
+"""How scenarios trace messages and a node's actions."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from ottla.records.batch import iterate_headers, read_header
 
 
 def show_ready(ready: Ready) -> Iterator[str]:
-    """In the order in which it is acted on, without the messages."""
+    """The parts of a Ready in the order of acting on them, without messages."""
     saved = ready.quorum_state
     if saved is not None:
         leader = "-" if saved.leader_id is None else saved.leader_id

@@ -11,7 +11,7 @@ from ottla.records.builder import Record, build_batch
 
 @st.composite
 def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
-    """The epochs of two logs of one history: each epoch goes on from one offset only."""
+    """The epochs of two logs with a common history: each epoch continues from one offset."""
     logs: list[list[int]] = [[]]
     for epoch in range(1, draw(st.integers(1, 6)) + 1):
         log = draw(st.sampled_from(logs))

@@ -1,4 +1,4 @@
-"""What a node says to those who are wrong, late or damaged."""
+"""A node's responses to wrong, late or damaged requests."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The checkers find what they are there for: each planted bug, within 200 seeds."""
+"""The checkers find each planted bug within 200 seeds."""
 
 import pytest
 from tests.raft.cluster import Cluster
@@ -17,7 +17,7 @@ def test_planted_bug_is_found(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _breaks_a_promise(bug: Bug, seed: int) -> bool:
-    """A checker must find it; that an assertion of the core stopped it first does not count."""
+    """A checker must find it; an assertion of the core does not count."""
     cluster = Cluster(seed, faults=bug.faults, replica_type=bug.replica_type)
     try:
         cluster.run()

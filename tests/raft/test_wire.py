@@ -1,4 +1,4 @@
-"""Every message survives the way over the wire: to an entity, to bytes and back."""
+"""Every message survives the wire: to an entity, to bytes and back."""
 
 import types
 from typing import Any, Union, get_args, get_origin, get_type_hints

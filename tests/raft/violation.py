@@ -1,9 +1,9 @@
-"""How a run fails, besides assertions in the core."""
+"""The ways a run fails, besides assertions in the core."""
 
 
 class Violation(AssertionError):
-    """A promise was broken."""
+    """A guarantee was broken."""
 
 
 class Stalled(AssertionError):
-    """Nothing was broken, but the cluster did not go on when it could."""
+    """Nothing was broken, but the cluster made no progress although it could."""

@@ -28,7 +28,7 @@ def test_bytes_are_those_of_another_implementation(records: list[Record]) -> Non
     ours = build_batch(
         records, producer_id=11, producer_epoch=2, base_sequence=33, transactional=True
     )
-    # The other one leaves the leader epoch, which the broker writes, at 0.
+    # The other one leaves the leader epoch, which the broker sets, at 0.
     theirs = bytearray(builder.build())
     theirs[12:16] = ours[12:16]
     assert ours == theirs

@@ -1,4 +1,4 @@
-"""A replica manager of broker 1 that is fed with metadata by hand; the disk is in memory."""
+"""Broker 1's replica manager, fed with metadata by hand; the disk is in memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,14 +43,14 @@ def topic_id(name: str) -> UUID:
 
 
 class NoFlusher:
-    """For partitions that leave it to the operating system when their log is synced."""
+    """For partitions whose log is synced by the operating system."""
 
     def request(self, log: PartitionLog, callback: Callable[[], None]) -> None:
         raise AssertionError(f"{log.topic_partition} is not to be synced")
 
 
 class ManagerKit:
-    """`heard` has what the manager told: (what, partition, ...)."""
+    """`heard` has the manager's notifications: (what, partition, ...)."""
 
     def __init__(
         self, disk: FaultyFilesystem | None = None, directories: tuple[str, ...] = ("/data",)
@@ -78,7 +78,7 @@ class ManagerKit:
         )
 
     def listen_to_roles(self) -> None:
-        """Into `heard` as well."""
+        """Also recorded in `heard`."""
         listener = RoleListener(self._tell("new leader"), self._tell("new isr"))
         self.replicas.listen_to_roles(listener)
 
@@ -133,7 +133,7 @@ class ManagerKit:
             )
 
     def partition(self, name: str, index: int = 0) -> Partition:
-        """Whatever its role is."""
+        """The partition, whatever its role."""
         partition = self.find_partition(name, index)
         assert partition is not None
         return partition

@@ -1,4 +1,4 @@
-"""The roles that partitions have in tests."""
+"""Partition roles for tests."""
 
 from ottla.replication.followers import Followers
 from ottla.replication.partition import Partition
@@ -22,6 +22,6 @@ def followers_of(partition: Partition) -> Followers:
 
 
 def proposed_isr(partition: Partition) -> tuple[int, ...] | None:
-    """Of the change that the controller has not decided yet."""
+    """The replicas in a change that the controller has not decided yet."""
     change = followers_of(partition).pending
     return None if change is None else change.isr

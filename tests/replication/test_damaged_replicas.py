@@ -21,7 +21,7 @@ TOPIC = "topic"
 
 
 class Kit(ManagerKit):
-    """A broker whose log has damage at offset 1; `told` is what the controller was told."""
+    """A broker whose log has damage at offset 1; `reported` is what the controller was told."""
 
     def __init__(self, replicas: tuple[int, ...] = (1, 2, 3), leader: int = 1) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ FOREVER_MS = 100_000
 
 
 class Fetcher:
-    """One consumer of the topic `orders`, whose partitions are made at their first use."""
+    """One consumer of the topic `orders`, whose partitions are created on first use."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()

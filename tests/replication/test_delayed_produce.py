@@ -1,4 +1,4 @@
-"""Who hears that a produce waits."""
+"""Notifications of waiting produce requests."""
 
 from ottla.replication.delayed_produce import DelayedProduces
 

@@ -141,7 +141,7 @@ def test_a_move_goes_on_after_a_crash() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_was_answered_holds_though_the_power_fails(seed: int) -> None:
-    """A move that was begun goes on, and one that was called off does not come back."""
+    """A started move continues, and a cancelled one does not come back."""
 
     async def test(cluster: Cluster) -> None:
         await cluster.create("orders", (1,))

@@ -63,7 +63,7 @@ class Kit(ManagerKit):
         wait_ms: int = 0,
         bytes_max: int = BYTES_MAX,
     ) -> asyncio.Future[Any]:
-        """A future of (error code, session id, {topic: what it was told})."""
+        """A future of the fetch response."""
         request = request_of(*asked, session=session, forgotten=forgotten, wait_ms=wait_ms)
         answered = asyncio.get_running_loop().create_future()
         self.sessions.resolve(request).fetch(
@@ -174,7 +174,7 @@ def test_a_session_is_told_only_what_is_new() -> None:
         assert await kit.fetched(wanted("a", 1), session=(1, 1)) == {}
         kit.append("b", b"two")
         assert await kit.fetched(session=(1, 2)) == {"b": (["two"], 0)}
-        # It is sent again until the follower asks for what comes after.
+        # It is sent again until the follower asks for the next offset.
         assert await kit.fetched(session=(1, 3)) == {"b": (["two"], 0)}
         assert await kit.fetched(wanted("b", 1), session=(1, 4)) == {}
 
@@ -260,7 +260,7 @@ def test_leadership_that_is_lost_answers_the_fetch_that_waits() -> None:
         kit.change("a", leader=3)
         ((_, data),) = (await answer).partitions
         assert describe(data) is ErrorCode.not_leader_or_follower
-        # As long as it asks, it hears it.
+        # Each fetch returns it.
         assert await kit.fetched(session=(1, 2)) == {"a": ErrorCode.not_leader_or_follower}
         kit.change("a", leader=1)
         assert await kit.fetched(wanted("a", 0, leader_epoch=2), session=(1, 3)) == {}

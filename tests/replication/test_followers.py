@@ -78,7 +78,7 @@ def test_a_follower_that_reaches_the_high_watermark_joins() -> None:
 
 
 def test_a_follower_that_has_not_reached_the_epoch_does_not_join() -> None:
-    """The high watermark of a new leader may be old."""
+    """A new leader's high watermark may be outdated."""
     kit = Kit(1)
     assert not kit.fetch(2, 9, 10)
     assert kit.fetch(2, 10, 10)
@@ -125,13 +125,13 @@ def test_a_change_that_is_refused_is_proposed_again_after_a_while() -> None:
     assert kit.followers.pending is None
     assert not kit.fetch(2, 20, 20, now_ms=PROPOSE_AGAIN_MS - 1)
     assert kit.fetch(2, 20, 20, now_ms=PROPOSE_AGAIN_MS)
-    kit.followers.on_refused(change._replace(), 0)  # Of an earlier change.
+    kit.followers.on_refused(change._replace(), 0)  # From an earlier change.
     assert kit.followers.pending == IsrChange((1, 2), 0)
 
 
 @pytest.mark.parametrize("offset", [20, 25])
 def test_a_follower_that_keeps_pace_is_not_late(offset: int) -> None:
-    """It never sees the end, but each time it has what was there the time before."""
+    """It never reaches the end, but each time it has what was there the time before."""
     kit = Kit(1, 2)
     kit.fetch(2, 15, 20, now_ms=900)
     kit.fetch(2, offset, 30, now_ms=1_800)
@@ -156,7 +156,7 @@ def test_a_follower_of_a_quiet_log_is_never_late() -> None:
 
 
 def test_the_high_watermark_waits_for_one_that_is_near() -> None:
-    """Else a follower could never reach it while producers write."""
+    """Otherwise a follower could never reach it while producers write."""
     kit = Kit(1)
     kit.high_watermark = 30
     kit.fetch(2, 15, 20)
@@ -215,7 +215,7 @@ def test_a_follower_that_lost_what_it_had_leaves_at_once() -> None:
 
 
 def test_a_quiet_follower_joins_when_it_may() -> None:
-    """It has nothing to fetch, and does not say again how far it is."""
+    """It has nothing to fetch, and does not report its offset again."""
     kit = Kit(1)
     kit.ineligible.add(2)
     assert not kit.fetch(2, 10, 10)

@@ -263,7 +263,7 @@ def test_a_removed_topic_is_forgotten_with_its_logs(kit: ManagerKit) -> None:
 
 
 def test_a_whole_image_is_as_good_as_its_records(kit: ManagerKit) -> None:
-    """What is gone goes, what is new comes, what moved moves."""
+    """Removed replicas are stopped, new ones started, moved ones moved."""
     for name in ("stays", "moves", "goes"):
         kit.create(name)
     kit.take_heard()
@@ -316,7 +316,7 @@ def test_after_a_start_what_was_deleted_goes_and_what_nobody_knows_is_set_aside(
 
 
 def test_leadership_that_others_had_meanwhile_is_taken_up_anew(kit: ManagerKit) -> None:
-    """A whole image does not tell who led in the epochs between."""
+    """A whole image does not contain the leaders of the epochs in between."""
     kit.create("topic")
     new = ManagerKit()
     new.create("topic")
@@ -332,7 +332,7 @@ def test_leadership_that_others_had_meanwhile_is_taken_up_anew(kit: ManagerKit) 
 
 
 def corrupt(kit: ManagerKit) -> ManagerKit:
-    """Broker 1 comes back with a damaged log; the others have one more."""
+    """Broker 1 returns with a damaged log; the others have one more record."""
     kit.create("topic")
     partition = kit.replicas.find("topic", 0)
     append(partition, b"x" * 40)
@@ -363,7 +363,7 @@ def test_a_damaged_log_that_nobody_can_replace_is_not_served(
     again.replicas.load(kit.image)
     assert again.take_heard() == []
     assert code_of(again, "topic") is ErrorCode.kafka_storage_error
-    # Until somebody else leads.
+    # Until another broker leads.
     kit.change("topic", leader=3)
     again.replicas.on_record(
         PartitionChangeRecord(partition_id=i32(0), topic_id=topic_id("topic")), kit.image
@@ -388,7 +388,7 @@ def test_a_directory_that_fails_takes_its_partitions_with_it_and_no_others() -> 
     assert kit.replicas.find("orders", 1).is_leader
     kit.replicas.retry_refused()
     kit.change("orders", leader=2)
-    assert kit.find_partition("orders") is None  # It is not made anew elsewhere.
+    assert kit.find_partition("orders") is None  # It is not created again elsewhere.
 
 
 def test_a_replica_that_may_be_in_a_directory_that_is_offline_is_not_made_anew() -> None:

@@ -1,6 +1,6 @@
-"""Random failures, one at a time: what was acknowledged is there in the end, once and in order.
+"""Random failures, one at a time: acknowledged records are there at the end, once and in order.
 
-A seed that fails is run again by `run(scenario(seed), ...)`.
+Repeat a failing seed with `run(scenario(seed), ...)`.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ STEPS_COUNT = 12
 
 
 class Producer:
-    """Writes numbers, each after the one before was answered; `acked` has those that were.
+    """Writes numbers, one at a time; `acked` has the acknowledged ones.
 
-    It writes to any broker that believes that it leads.
+    It writes to any broker that believes it leads.
     """
 
     def __init__(self, cluster: Cluster, name: str, chance: Random) -> None:
@@ -51,7 +51,7 @@ class Producer:
 
 
 async def fence(cluster: Cluster, broker_id: int) -> None:
-    """As the controller does: out of the set while others are in it, and no leader any more."""
+    """Like the controller: not in sync while others are, and no longer leader."""
     isr = cluster.state(TOPIC).isr
     others = tuple(member for member in isr if member != broker_id)
     changes: dict[str, Any] = {"isr": others or isr}
@@ -67,7 +67,7 @@ async def crash(cluster: Cluster, chance: Random, broker_id: int) -> None:
 
 
 async def cut(cluster: Cluster, chance: Random, broker_id: int) -> None:
-    """The controller hears nothing of it, and it nothing of the controller."""
+    """The broker and the controller do not hear from each other."""
     cluster.cut(broker_id)
     await asyncio.sleep(chance.random() * 0.05)
     await fence(cluster, broker_id)
@@ -91,7 +91,7 @@ def scenario(seed: int) -> Callable[[Cluster], Coroutine[Any, Any, None]]:
             await asyncio.sleep(chance.random() * 0.03)
             action = chance.choice([crash, cut, elect, elect])
             await action(cluster, chance, chance.choice([1, 2, 3]))
-            # The next failure comes when this one is healed: acked means kept under one.
+            # Heal before the next failure: acked means surviving one failure.
             await until(lambda: len(cluster.state(TOPIC).isr) == 3)
         await until(lambda: all(producer.acked for producer in producers))
         for producer in producers:

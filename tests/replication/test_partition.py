@@ -69,7 +69,7 @@ class LeaderKit:
         self.leader.on_follower_fetch(fetch, now_ms=0)
 
     async def synced(self) -> None:
-        """All that was appended is on the disk, and the partition knows."""
+        """Everything appended is on disk, and the partition knows."""
         synced = asyncio.Event()
         self.flusher.request(self.partition.log, synced.set)
         await synced.wait()
@@ -258,7 +258,7 @@ def test_with_the_ack_policy_the_leader_counts_when_it_has_synced() -> None:
 
 
 def test_nothing_is_acknowledged_while_too_few_are_in_sync() -> None:
-    """It was enough when the record was appended."""
+    """There were enough when the record was appended."""
 
     async def run() -> None:
         kit = LeaderKit(
@@ -348,11 +348,11 @@ def test_a_follower_reads_to_the_end_of_the_log() -> None:
     [
         (2, 3, None),
         (3, 3, EpochEndOffset(3, 2)),  # It has one more of the epoch than the leader.
-        (3, 4, EpochEndOffset(3, 2)),  # It has an epoch that the leader has not.
+        (3, 4, EpochEndOffset(3, 2)),  # It has an epoch that the leader lacks.
         (2, 6, None),
         (9, -1, None),
         (4, 6, EpochEndOffset(6, 3)),
-        (1, 2, EpochEndOffset(2, 0)),  # It has an epoch that was before all of the leader's.
+        (1, 2, EpochEndOffset(2, 0)),  # It has an epoch from before all of the leader's.
     ],
 )
 def test_a_follower_hears_where_its_log_leaves_the_leaders(

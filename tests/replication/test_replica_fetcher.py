@@ -1,4 +1,4 @@
-"""Followers beside their leaders, on real nodes."""
+"""Followers and their leaders, on real nodes."""
 
 import asyncio
 from typing import Any
@@ -55,7 +55,7 @@ def test_many_partitions_share_a_fetch() -> None:
         for _ in range(3):
             await asyncio.gather(*(leader.produce(name, name) for name in names))
         await until(lambda: all(same_logs(cluster, name) for name in names))
-        # Each round of produces is some fetches for all of them, not some for each.
+        # Each round of produces takes some fetches for all partitions, not for each.
         assert 0 < fetches_count[PURPOSE] < 60
 
     run(test, replica_fetch_wait_max_ms=600_000)
@@ -144,7 +144,7 @@ def test_a_leader_that_returns_gives_up_what_was_not_committed(policy: FlushPoli
 
 
 def test_the_log_of_a_broker_that_leads_meanwhile_is_not_cut() -> None:
-    """Its leader said where to cut it; while others were synced, that leader was replaced."""
+    """Its leader said where to truncate; while others were synced, that leader was replaced."""
 
     async def test(cluster: Cluster) -> None:
         for name in ("parted", "synced"):
@@ -176,7 +176,7 @@ def test_logs_that_parted_over_several_epochs_meet_again() -> None:
         await cluster.create("topic")
         await cluster.leader("topic").produce("topic", "common")
         cluster.cut(1, 2, 3)
-        # Broker 1 goes on in epochs that the others have ended, and the other way round.
+        # Broker 1 continues in epochs that the others have ended, and vice versa.
         for epoch in range(3):
             for value in ("x", "y"):
                 await cluster.brokers[1].produce("topic", f"{value}{epoch}", acks=1)
@@ -248,7 +248,7 @@ def test_a_follower_that_hears_of_a_leader_first_asks_again_until_that_knows() -
         cluster.cut(2, CONTROLLER)
         fetches_count = cluster.brokers[3].count_requests()
         await cluster.change("topic", leader=2)
-        await until(lambda: fetches_count[PURPOSE] > 3)  # In vain.
+        await until(lambda: fetches_count[PURPOSE] > 3)  # Without effect.
         cluster.heal()
         await late.produce("topic", "two")
         await until(lambda: committed_everywhere(cluster, "topic", "one", "two"))
@@ -297,7 +297,7 @@ def test_a_follower_on_a_full_disk_says_so_once_and_goes_on_when_there_is_room(
 
         await until(looked_and_committed)
         lines = [line for line in caplog.text.splitlines() if "is full" in line]
-        assert sum("topic-0" in line for line in lines) == 1  # Others are of the metadata.
+        assert sum("topic-0" in line for line in lines) == 1  # Others are for the metadata.
 
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 

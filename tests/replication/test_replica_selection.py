@@ -35,7 +35,7 @@ def choose(kit: ManagerKit, offset: int, rack: str) -> int:
         (3, "a", LEADER),
         (3, "b", 4),  # Both have it; this one has more.
         (6, "b", 4),
-        (8, "b", LEADER),  # Nobody in the rack has it.
+        (8, "b", LEADER),  # No replica in the rack has it.
         (1, "b", LEADER),  # They have deleted it.
         (3, "c", 3),
         (3, "d", LEADER),

@@ -1,4 +1,4 @@
-"""Quotas by hand, and followers of a cluster that are held up by them."""
+"""Replication quotas on their own, and throttled followers of a cluster."""
 
 import asyncio
 from typing import Any
@@ -33,7 +33,7 @@ def test_what_was_too_much_is_paid_back_by_waiting() -> None:
     quota = ReplicationQuota(clock)
     quota.set_rate(1000)
     assert quota.wait_ms == 0
-    quota.spend(3000)  # One second's worth was in the bucket.
+    quota.spend(3000)  # The bucket had one second's worth.
     assert quota.wait_ms == pytest.approx(2001)
     clock.advance(1500)
     assert quota.wait_ms == pytest.approx(501)
@@ -58,7 +58,7 @@ def test_a_higher_rate_holds_at_once_and_none_ends_the_waiting() -> None:
     assert quota.wait_ms == pytest.approx(10_001)
     quota.set_rate(10_000)
     assert quota.wait_ms == pytest.approx(1000, rel=0.01)
-    quota.set_rate(0)  # As slow as can be, and no division by zero.
+    quota.set_rate(0)  # As slow as possible, without a division by zero.
     assert quota.wait_ms > 1000
     quota.set_rate(2**63 - 1)
     clock.advance(1)
@@ -75,7 +75,7 @@ def size(cluster: Cluster, broker_id: int) -> int:
 
 
 async def fill(cluster: Cluster, **replicas: Any) -> None:
-    """All that broker 3 lacks, while it is cut off and not in sync; it names what is throttled."""
+    """What broker 3 lacks while it is cut off and out of sync; sets the throttled replicas."""
     configs = {f"{side}_replication_throttled_replicas": each for side, each in replicas.items()}
     await cluster.create("topic", isr=(1, 2), **configs)
     cluster.cut(3)
@@ -96,7 +96,7 @@ def test_a_follower_that_catches_up_is_held_up_until_the_throttle_goes(side: str
         await asyncio.sleep(5)
         assert cluster.state("topic").isr == (1, 2)
         assert size(cluster, 3) < size(cluster, 1)
-        await cluster.leader("topic").produce("topic", VALUE)  # Who is in sync is not held up.
+        await cluster.leader("topic").produce("topic", VALUE)  # In-sync replicas are not throttled.
         for broker in cluster.brokers.values():
             getattr(broker.replicas.throttle, side).set_rate(1 << 30)
         await until(lambda: size(cluster, 3) == size(cluster, 1))

@@ -12,7 +12,7 @@ def test_a_marker_voids_the_guards_of_its_producer() -> None:
     assert (mine.holds, also_mine.holds, other.holds) == (False, False, True)
     assert not mine.is_led_elsewhere
     guards.release(other)
-    assert not guards  # What is void is forgotten.
+    assert not guards  # Void guards are forgotten.
 
 
 def test_a_marker_of_the_transaction_before_voids_nothing() -> None:

@@ -25,7 +25,7 @@ class TextCodec:
 
 
 class Words:
-    """Remembers words. `wait` is answered by the word that comes next."""
+    """Remembers words. `wait` is answered by the next word."""
 
     def __init__(self, timers: Timers) -> None:
         self.timers = timers
@@ -60,7 +60,7 @@ class Words:
 
 
 class ManualCommitLog:
-    listener: Listener  # From `listen` on.
+    listener: Listener  # Since `listen`.
 
     def __init__(self, *words: str) -> None:
         self.stored: list[bytes | None] = [word.encode() for word in words]

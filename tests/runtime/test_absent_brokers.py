@@ -1,4 +1,4 @@
-"""Who is called on, and by whom."""
+"""Which absent brokers are called, and by whom."""
 
 import asyncio
 import selectors
@@ -23,12 +23,12 @@ from ottla.runtime.absent_brokers import (
 )
 from ottla.runtime.supervisor import Supervisor
 
-# The host, the cluster and the voter that it is taken for.
+# The host, and the expected cluster and voter.
 Called = tuple[str, str | None, int]
 
 
 class Peers:
-    """Nobody answers, unless told."""
+    """Nobody answers unless a test says so."""
 
     def __init__(self, *, answers: bool = False) -> None:
         self.called: list[Called] = []
@@ -71,7 +71,7 @@ class Leadership:
 
 
 class PatientSelector(selectors.DefaultSelector):
-    """Lets the time pass that the loop would wait for."""
+    """Advances time to the loop's next timer."""
 
     now_s = 0.0
 
@@ -105,7 +105,7 @@ def absent_brokers(
 
 
 def called_by(leader_id: int | None, connected: set[int], calls: int) -> set[Called]:
-    """The brokers on which node 1 of three calls, as soon as there are so many calls."""
+    """The brokers that node 1 of three calls, once there are this many calls."""
 
     async def watch() -> set[Called]:
         loop = asyncio.get_running_loop()
@@ -144,7 +144,7 @@ def test_one_that_answers_is_called_less_and_less_often_on_one_connection() -> N
         supervisor.start("watch", absent.watch(cast("Any", Leadership(None))))
         await asyncio.sleep(60)
         times_s = list(peers.times_s)
-        peers.connected.clear()  # Its process has ended, or its machine.
+        peers.connected.clear()  # Its process or its machine has died.
         await asyncio.sleep(2 * CALL_INTERVAL_S)
         called_again = len(peers.times_s) > len(times_s)
         await supervisor.stop()

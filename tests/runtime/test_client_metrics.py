@@ -18,7 +18,7 @@ ID, OTHER_ID = UUID(int=7), UUID(int=8)
 
 
 class Clients:
-    """A broker's view of them, with a clock that moves by hand."""
+    """A broker's view of them, with a manual clock."""
 
     def __init__(self, clients_max: int = 10) -> None:
         self.clock = ManualClock()
@@ -86,7 +86,7 @@ def test_all_matching_subscriptions_count_and_the_shortest_interval() -> None:
     clients = Clients()
     clients.subscribe("a", metrics="producer.,consumer.", interval_ms="5000")
     clients.subscribe("b", metrics="consumer.", match="client_id=orders-.*,client_source_port=5.*")
-    clients.subscribe("c", metrics="none.", match="client_id=orders")  # Not the whole of the id.
+    clients.subscribe("c", metrics="none.", match="client_id=orders")  # Only a part of the id.
     assert clients.get().request == (("consumer.", "producer."), 5_000)
     clients.subscribe("d", metrics="*")
     assert clients.get().request == (("*",), 5_000)

@@ -1,4 +1,4 @@
-"""What the controller's log says of brokers and partitions, and how much of it."""
+"""The controller's log lines about brokers and partitions, and how many."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from ottla.runtime.controller_reports import ControllerReports
 
 
 class ReportedCluster(Cluster):
-    """Whose results are observed, as the runtime of the active controller does."""
+    """A controller whose results are observed, as by the active controller's runtime."""
 
     def __init__(self, *arguments: Any, **static: Any) -> None:
         self.loop = asyncio.new_event_loop()
@@ -36,7 +36,7 @@ class ReportedCluster(Cluster):
         return response
 
     def lines(self, caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-        """Since the last time."""
+        """The lines since the last call."""
         for _ in range(3):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()

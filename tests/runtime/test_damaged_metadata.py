@@ -1,4 +1,4 @@
-"""One bit of any file of the metadata is wrong: the log is what it was, or it is refused."""
+"""One bit of any metadata file is wrong: the log is unchanged, or it is refused."""
 
 from uuid import UUID
 
@@ -21,8 +21,8 @@ from ottla.storage.faulty_filesystem import FaultyFilesystem
 DIRECTORY = metadata_directory("/data")
 VOTERS = VoterSet.of([Voter(ReplicaKey(1, UUID(int=1)))])
 BITS = 8
-SNAPSHOT = 4  # Of what is seen.
-STEP = 3  # Of all positions, so that it takes seconds.
+SNAPSHOT = 4  # Per observed value.
+STEP = 3  # Not all positions, so that it takes seconds.
 
 
 def append(log: RaftLog, batch: bytearray, epoch: int) -> None:
@@ -60,7 +60,7 @@ def fill(disk: FaultyFilesystem) -> RaftLog:
 
 
 def seen(disk: FaultyFilesystem) -> tuple[object, ...]:
-    """Everything that a node reads of it when it starts."""
+    """Everything that a node reads of it at startup."""
     log = RaftLog.open(disk, "/data", 0)
     snapshot_id = log.latest_snapshot_id
     snapshot = None if snapshot_id is None else log.snapshots.read(snapshot_id)

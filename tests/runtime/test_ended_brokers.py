@@ -33,7 +33,7 @@ class DirectRuntime:
 
 
 def run(test: Callable[[Cluster, EndedBrokers, Addresses], Awaitable[None]]) -> None:
-    """With a cluster of three whose first broker is the controller, and the others' addresses."""
+    """Runs with a cluster of three, whose controller is broker 1, and the others' addresses."""
 
     async def whole() -> None:
         cluster = Cluster(brokers=3)
@@ -65,7 +65,7 @@ async def until_fenced(cluster: Cluster, *ids: int) -> None:
 
 
 async def let_all_look(ended: EndedBrokers) -> None:
-    """The tasks that were started end."""
+    """Waits for the started tasks."""
     tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith("look at")]
     await asyncio.gather(*tasks)
 

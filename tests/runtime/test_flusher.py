@@ -10,7 +10,7 @@ from ottla.runtime.flusher import Flusher
 
 
 class ManualExecutor(Executor):
-    """Runs what was submitted when the test says so."""
+    """Runs submitted work when the test says so."""
 
     def __init__(self) -> None:
         self.submitted: list[tuple[Future[Any], Callable[[], Any]]] = []
@@ -42,7 +42,7 @@ class Log:
 
 
 class Bench:
-    """A flusher on a loop that is run one round at a time."""
+    """A flusher on an event loop that runs one round at a time."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""Many changes of one cause are told in a few lines."""
+"""Many changes with one cause are logged in a few lines."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ logger = logging.getLogger("tests.summaries")
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """Whose time passes when it is told."""
+    """A loop with a manual clock."""
 
     now_s = 0.0
 
@@ -22,7 +22,7 @@ class Loop(asyncio.SelectorEventLoop):
 
     def advance(self, seconds: float) -> None:
         self.now_s += seconds
-        for _ in range(3):  # What is ready, and what that makes ready.
+        for _ in range(3):  # Ready callbacks, and the ones they schedule.
             self.call_soon(self.stop)
             self.run_forever()
 

@@ -24,7 +24,7 @@ class Handle:
 
 
 class ManualLoop:
-    """A loop whose timers fire when the clock is told to have reached them."""
+    """A loop whose timers fire when the test advances the clock."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(0)

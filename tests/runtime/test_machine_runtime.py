@@ -381,7 +381,7 @@ def test_a_timer_that_is_scheduled_again_or_cancelled_does_not_fire(bench: Bench
 def test_only_a_timer_that_the_machine_refuses_is_told_of(
     bench: Bench, caplog: pytest.LogCaptureFixture, code: ErrorCode, is_told: bool
 ) -> None:
-    """One that finds its machine gone is scheduled by the next one."""
+    """A timer that finds its machine gone is scheduled again by the next one."""
 
     def refuse(_: int) -> Result[None]:
         raise ApiError(code, "no")

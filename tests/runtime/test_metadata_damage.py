@@ -1,4 +1,4 @@
-"""A damaged replica of the metadata is kept, and another voter begins in its place."""
+"""A damaged metadata replica is kept, and a new voter replaces it."""
 
 from contextlib import suppress
 from uuid import UUID

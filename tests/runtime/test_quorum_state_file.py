@@ -35,7 +35,7 @@ def test_what_was_loaded_after_a_failed_save_survives_a_power_loss(seed: int) ->
     state_file = QuorumStateFile(disk, "/log")
     state_file.save(QuorumState(leader_epoch=2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disk, "sync_directory", failing)  # The file is written, its name is not.
+        patch.setattr(disk, "sync_directory", failing)  # The file is written, but not renamed.
         with pytest.raises(OSError, match="injected"):
             state_file.save(STATE)
     loaded = state_file.load()

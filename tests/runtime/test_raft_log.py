@@ -247,7 +247,7 @@ def test_a_snapshot_of_another_node_replaces_the_log(bench: Bench) -> None:
 def test_a_crash_right_after_the_snapshot_got_its_name_leaves_it_in_place(
     bench: Bench, end_offset: int
 ) -> None:
-    """Whether the log was shorter, or longer and of another history."""
+    """Whether the log was shorter, or longer with another history."""
     bench.append(1, *"abc"[:end_offset])
     bench.log.flush()
     snapshot_id = OffsetAndEpoch(2, 4)

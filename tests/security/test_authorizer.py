@@ -1,4 +1,4 @@
-"""The authorizer against the rules written down as simply as they can be."""
+"""The authorizer, compared with the rules in their simplest form."""
 
 from uuid import UUID
 
@@ -133,7 +133,7 @@ def test_decides_as_the_rules_say(
 def test_finds_whether_anything_may_be_done_to_some_resource(
     acls: list[AclBinding], operation: Operation
 ) -> None:
-    """Compared with trying every name of the alphabet that is not longer than any pattern."""
+    """Compared with trying every name that is not longer than any pattern."""
     access = Authorizer(index(*acls)).access(ALICE, HOST)
     mine = [a for a in acls if is_for(a, ALICE) and a.operation in (operation, Operation.ALL)]
     denies_all = any(

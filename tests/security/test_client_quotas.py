@@ -82,4 +82,4 @@ def test_client_ids_without_end_leave_nothing_behind() -> None:
     assert quotas.meters <= 2 * METERS_UNSWEPT_MAX
     known = quotas.of(None, "ann", "first", now_ms)
     assert known.produce is not None
-    assert known.produce.rate.per_second(now_ms) > 90  # It goes on, whatever became of the others.
+    assert known.produce.rate.per_second(now_ms) > 90  # Unaffected by the others.

@@ -52,7 +52,7 @@ def test_who_has_the_hmac_is_the_owner_for_as_long_as_the_token_lives(
         (100, "wrong", "token-1", True),
         (100, encode(SECRET.hmac("token-1")), "token-2", True),
         (501, encode(SECRET.hmac("token-1")), "token-1", True),  # It has expired.
-        (100, encode(SECRET.hmac("token-1")), "token-1", False),  # A user of that name.
+        (100, encode(SECRET.hmac("token-1")), "token-1", False),  # A user with that name.
     ],
 )
 def test_others_are_refused(now_ms: int, password: str, name: str, by_token: bool) -> None:

@@ -12,7 +12,7 @@ from ottla.security.quotas import (
     entity_of,
 )
 
-# From the most specific on.
+# Most specific first.
 LEVELS: list[tuple[Entity, tuple[str | None, str | None]]] = [
     (entity_of([(USER, "ann"), (CLIENT_ID, "app")]), ("ann", "app")),
     (entity_of([(USER, "ann"), (CLIENT_ID, None)]), ("ann", "app")),

@@ -51,7 +51,7 @@ def test_what_is_taken_back_does_not_count() -> None:
 def test_who_waits_as_told_comes_to_no_more_than_the_bound(
     steps: list[tuple[int, float]], bound: int, windows: Windows
 ) -> None:
-    """Beyond what all windows allow at once, by steps of which none fills more than a window."""
+    """Beyond what all windows allow at once, in steps that each fit into one window."""
     rate = Rate(windows)
     now_ms = 0
     total = 0.0
@@ -79,7 +79,7 @@ def test_a_step_that_is_larger_than_all_windows_is_forgotten_before_it_is_paid_f
 def test_a_bucket_begins_full_and_may_go_below_zero_once() -> None:
     bucket = TokenBucket(ELEVEN)
     assert bucket.is_full(2, 1_000_000)
-    bucket.take(30, 2, 1_000_000)  # It holds 22.
+    bucket.take(30, 2, 1_000_000)  # Its capacity is 22.
     assert bucket.debt_ms(2, 1_000_000) == 4000
     assert bucket.debt_ms(2, 1_003_000) == 1000
     assert bucket.debt_ms(2, 1_004_000) == 0

@@ -1,4 +1,4 @@
-"""The exchange of RFC 7677, and servers that do not keep to it."""
+"""The exchange of RFC 7677, and servers that break it."""
 
 import pytest
 

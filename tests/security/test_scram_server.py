@@ -1,4 +1,4 @@
-"""The server's side: the exchange of RFC 7677, wrong proofs, messages that are not SCRAM's."""
+"""The server's side: the exchange of RFC 7677, wrong proofs, messages that are not SCRAM."""
 
 import base64
 

@@ -1,8 +1,8 @@
 """A real Spark, in this process (`spark`) or in others (`local`, `standalone`, `connect`).
 
-Needs pyspark and Java 17 or newer, and is left out without them. The tests of one process share one
-session. Where pytest has several processes, those of one file stay together, and so do all that
-need a cluster or a server, which take long to start.
+Needs pyspark and Java 17 or newer; skipped without them. The tests of one process share one
+session. With several pytest processes, the tests of one file stay together, and so do all tests
+that need a cluster or a server, which are slow to start.
 """
 
 import os
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _reason = missing_pyspark() or missing_java()
 
-# Of every Java that is started: most of them end before what they compile for speed pays, and two
-# cores have no use for threads that collect garbage.
+# For every Java process: most exit before optimized compilation pays off, and two
+# cores have no use for garbage collection threads.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# Spark's own failures, of a busy machine: a test that meets one runs again, which the report tells.
+# Spark's own failures on a busy machine: a test that meets one is rerun, and the report says so.
 _FAULTS_OF_SPARK = ["Python worker failed to connect back", "Task not serializable"]
 
 
@@ -61,7 +61,7 @@ def _let_old_versions_leak(item: pytest.Item) -> None:
 
 
 def _leave_out_the_kill_matrix(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """It takes minutes, and an hour on a busy machine, so it runs only for who asks for it."""
+    """It takes minutes, or an hour on a busy machine, so it runs only on request."""
     left_out = [item for item in items if item.get_closest_marker("kill_matrix")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -111,7 +111,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Deployment"]:
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest) -> "Deployment":
-    """The one that the test is given the name of, as an indirect parameter."""
+    """The deployment named by the test's indirect parameter."""
     found: Deployment = request.getfixturevalue(request.param)
     return found
 

@@ -1,7 +1,7 @@
-"""Where Spark runs: on this machine alone, on a cluster, or behind a server of Spark Connect.
+"""Where Spark runs: on this machine, on a cluster, or behind a Spark Connect server.
 
-A deployment tells a program in its environment where the session is that `getOrCreate` gets, as
-`spark-submit` and `SPARK_REMOTE` do it for users. Everything comes from the installed PySpark.
+A deployment configures `getOrCreate` through a program's environment, as `spark-submit` and
+`SPARK_REMOTE` do for users. Everything comes from the installed PySpark.
 """
 
 import os
@@ -29,7 +29,7 @@ STOP_TIMEOUT_S = 60
 POLL_S = 0.05
 LOG_CHARACTERS_SHOWN = 6_000
 SETTINGS = session_settings(CORES) | {
-    "spark.python.authenticate.socketTimeout": "120s",  # Of a machine that is very busy.
+    "spark.python.authenticate.socketTimeout": "120s",  # For a very busy machine.
     "spark.ui.enabled": "false",
 }
 CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -41,7 +41,7 @@ class Deployment:
     address: str  # `local[2]`, `spark://host:port` or `sc://host:port`.
     directory: Path
     settings: Mapping[str, str] = field(default_factory=lambda: SETTINGS)
-    variables: Mapping[str, str] = field(default_factory=dict)  # Of programs, beside the usual.
+    variables: Mapping[str, str] = field(default_factory=dict)  # Besides the usual ones.
 
     @property
     def environment(self) -> dict[str, str]:
@@ -52,13 +52,13 @@ class Deployment:
         return base | {"PYSPARK_SUBMIT_ARGS": shlex.join(arguments)}
 
     def run(self, module: str, *arguments: str, timeout_s: float = RUN_TIMEOUT_S) -> str:
-        """What the program prints; fails with its log if it fails."""
+        """The program's output; a failure shows its log."""
         return self.complete(module, *arguments, timeout_s=timeout_s).stdout
 
     def complete(
         self, module: str, *arguments: str, timeout_s: float = RUN_TIMEOUT_S
     ) -> subprocess.CompletedProcess[str]:
-        """With what it, and the processes of its Spark, have logged."""
+        """Includes the logs of the program and of its Spark's processes."""
         done = subprocess.run(
             [sys.executable, "-m", module, *arguments],
             env=self.environment,
@@ -76,7 +76,7 @@ class Deployment:
 
 
 def base_environment() -> dict[str, str]:
-    """For whatever starts a JVM or a Python worker."""
+    """For anything that starts a JVM or a Python worker."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     return kept | {
         "JAVA_HOME": str(find_java().home),
@@ -95,9 +95,9 @@ def local_deployment(directory: Path) -> Iterator[Deployment]:
 def standalone_deployment(
     directory: Path, variables: Mapping[str, str] | None = None
 ) -> Iterator[Deployment]:
-    """A master and a worker, each a process of its own; executors are processes of the worker's.
+    """A master and a worker process; executors are processes of the worker.
 
-    `variables` are those of the worker, and so of executors, beside the usual.
+    `variables` are for the worker, and so for executors, besides the usual ones.
     """
     ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
     master = ["spark-class", "org.apache.spark.deploy.master.Master", *ports]
@@ -127,7 +127,7 @@ def connect_deployment(directory: Path, master: str = f"local[{CORES}]") -> Iter
 def _running(
     command: list[str], log: Path, ready: str, variables: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A process of Spark's; what the group in `ready` matches in its log."""
+    """A Spark process; returns the match of the group in `ready` in its log."""
     import pyspark
 
     program = Path(pyspark.__file__).parent / "bin" / command[0]

@@ -1,4 +1,4 @@
-"""What Spark's tests need; without it a module is skipped, with the reason."""
+"""The requirements of Spark tests; without them a module is skipped, with the reason."""
 
 import importlib.util
 from pathlib import Path
@@ -14,7 +14,7 @@ def missing_pyspark() -> str:
 
 
 def missing_java() -> str:
-    """Why Spark cannot run, where pyspark can be imported; empty if it can."""
+    """Why Spark cannot run although pyspark can be imported; empty if it can."""
     from pyspark_ottla.java import JavaNotFound, find_java
 
     try:
@@ -25,7 +25,7 @@ def missing_java() -> str:
 
 
 def module_or_skip(reason: str, parent: pytest.Collector, path: Path) -> pytest.Module | None:
-    """For `pytest_pycollect_makemodule`: a module that is not imported, when there is a reason."""
+    """For `pytest_pycollect_makemodule`: a module that is not imported, if there is a reason."""
     if not reason:
         return None
 

@@ -109,7 +109,7 @@ def test_filters_give_the_same_rows_pushed_down_or_not(spark: Any, read: Any, sw
 
 
 def union(frames: list[Any]) -> Any:
-    """One query of all: planning each of them on its own takes longer than reading."""
+    """One query for all: planning each separately takes longer than reading."""
     return functools.reduce(lambda left, right: left.union(right), frames)
 
 

@@ -1,4 +1,4 @@
-"""A cluster whose workers have no Ottla: Spark hands it to them."""
+"""A cluster whose workers lack Ottla: Spark ships it to them."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def unpacked(archive: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def libraries(unpacked: Path) -> Path:
-    """What Ottla imports, without Ottla."""
+    """Ottla's dependencies, without Ottla."""
     directory = unpacked.parent / "libraries"
     directory.mkdir()
     for path in unpacked.iterdir():
@@ -62,7 +62,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def bare_cluster(
     bare_python: str, libraries: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployment]:
-    """Its workers have the libraries at a path of which they are told by those who want them."""
+    """Its workers have the libraries at a path that jobs have to name."""
     variables = {"PYSPARK_PYTHON": bare_python, "PYTHONPATH": ""}
     with standalone_deployment(tmp_path_factory.mktemp("bare-cluster"), variables) as deployment:
         yield deployment

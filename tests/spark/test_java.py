@@ -1,4 +1,4 @@
-"""Spark on the Java that comes from pip, on a machine that seems to have no other."""
+"""Spark on the Java from pip, on a machine that seems to have no other."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pipelines and tables of a cluster with locks: the login comes from a profile, or from a file."""
+"""Pipelines and tables of a secured cluster: the login comes from a profile or a file."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.broker_process import START_TIMEOUT_S
 from tests.cluster.locked_cluster import HOSTS, LockedCluster
 
 HOST = HOSTS[0]
-SPARK_TIMEOUT_S = 800  # A machine may have other work to do.
+SPARK_TIMEOUT_S = 800  # The machine may be busy.
 PIPELINE = """\
 name: copy
 sources:
@@ -43,7 +43,7 @@ def test_a_pipeline_and_a_table_log_in(cluster: LockedCluster) -> None:
     assert added.returncode == 0, added.stderr
     (cluster.directory / "copy.yaml").write_text(PIPELINE)
 
-    # The source, the sink and the topic that is made log in with the profile.
+    # The source, the sink and topic creation log in with the profile.
     ran = cluster.ottla(
         "pipeline", "run", "copy.yaml", "--once", "--json", timeout_s=SPARK_TIMEOUT_S
     )

@@ -12,7 +12,7 @@ from ottla.client.wire.cluster import Cluster, TopicPartition
 from pyspark_ottla.session import SparkStarted, prepare, session_settings, spark_session
 from pyspark_ottla.spark_api import HAS_FILTERS
 
-# Names that Spark reads without declaring them, so that it cannot say whether it knows them.
+# Names that Spark reads without declaring them, so it cannot say whether they exist.
 UNDECLARED = {
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
@@ -38,7 +38,7 @@ print(reader.option("subscribe", sys.argv[2]).load().count())
 
 
 def test_spark_knows_every_setting(spark: Any) -> None:
-    """A name that it does not know is ignored, and one that was renamed may be too."""
+    """Unknown names are ignored, and renamed ones may be too."""
     names = {name for name in session_settings() if name.startswith("spark.sql.")}
     later = set() if HAS_FILTERS else {"spark.sql.python.filterPushdown.enabled"}
     assert {name for name in names if not spark.conf.isModifiable(name)} == UNDECLARED | later
@@ -72,7 +72,7 @@ def topic(cluster: Cluster) -> str:
 
 
 def run_outside(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """As somebody does who activated nothing: the `python3` on PATH is another one."""
+    """Like a user without an activated environment: `python3` on PATH is another Python."""
     kept = ("HOME", "LANG", "JDK_JAVA_OPTIONS", "PYTHONPATH")
     return subprocess.run(
         [sys.executable, *command],

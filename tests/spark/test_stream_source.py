@@ -20,7 +20,7 @@ def topic(cluster: Cluster) -> str:
 
 
 class Streams:
-    """Queries over a topic whose rows are collected, each time from the same checkpoint."""
+    """Queries that collect a topic's rows, each from the same checkpoint."""
 
     def __init__(self, spark: Any, bootstrap: str, directory: Path) -> None:
         self._spark = spark
@@ -98,7 +98,7 @@ def test_others_see_how_far_a_query_is(cluster: Cluster, topic: str, streams: St
     write(cluster, topic_partition, b"a", b"b")
     query.processAllAvailable()
     write(cluster, topic_partition, b"c")
-    query.processAllAvailable()  # Spark commits a batch when it has planned the next.
+    query.processAllAvailable()  # Spark commits a batch once it has planned the next.
     assert committed_offsets(cluster, f"{topic}-group", [topic_partition])[topic_partition] >= 2
 
 
@@ -120,7 +120,7 @@ def test_a_topic_that_was_made_again_stops_a_query_or_is_read_from_its_start(
 def test_spark_refuses_real_time_mode(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    """As for every source in Python. Should it be taken one day, the documents need to say so."""
+    """As for every Python source. If Spark accepts it one day, the documents must say so."""
     reader = spark.readStream.format("ottla").option("kafka.bootstrap.servers", bootstrap)
     writer = reader.option("subscribe", topic).load().writeStream.format("console")
     writer = writer.option("checkpointLocation", str(tmp_path)).outputMode("update")

@@ -1,4 +1,4 @@
-"""Batches and logs for the tests of storage."""
+"""Batches and logs for storage tests."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ DIRECTORY = "/data/orders-0"
 def produced(
     *values: bytes, timestamp: int = NOW_MS, **options: object
 ) -> tuple[memoryview, BatchHeader]:
-    """A batch as a client sends it."""
+    """A batch from a client."""
     records = [Record(timestamp=timestamp, value=value) for value in values]
     batch = build_batch(records, **options)  # type: ignore[arg-type]
     return memoryview(batch), read_header(batch)
@@ -74,7 +74,7 @@ def values_of(data: bytes) -> list[bytes | None]:
 def read_slice(
     log: PartitionLog, offset: int, size_max: int, limit: int, hint: ReadHint | None = None
 ) -> LogSlice:
-    """Of a log that has something to read there."""
+    """From a log that has something to read there."""
     part = log.read(offset, size_max, limit, hint)
     assert part is not None
     return part
@@ -92,7 +92,7 @@ def offset_of(found: FoundTimestamp | None) -> int:
 
 
 def read_all(log: PartitionLog, offset: int | None = None, size_max: int = 1 << 20) -> bytes:
-    """Every batch from the offset on, read as a sequential reader does."""
+    """Every batch from the offset on, read like a sequential reader."""
     offset = log.log_start_offset if offset is None else offset
     data, hint = b"", None
     while (part := log.read(offset, size_max, log.log_end_offset, hint)) is not None:

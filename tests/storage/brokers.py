@@ -1,4 +1,4 @@
-"""A log manager over a disk, for tests of what it keeps through stops and crashes."""
+"""A log manager on a disk, for tests of what survives stops and crashes."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ CONFIG = LogConfig(segment_bytes=300, file_delete_delay_ms=1000)
 
 
 class Broker:
-    """A log manager over a disk, which can be stopped, crashed and started again."""
+    """A log manager on a disk, which can be stopped, crashed and restarted."""
 
     def __init__(
         self, *directories: str, filesystem: FaultyFilesystem | None = None, node_id: int = 1
@@ -51,7 +51,7 @@ class Broker:
         self.start()
 
     def log(self, topic_partition: TopicPartition = ORDERS) -> PartitionLog:
-        """Of a partition that it has."""
+        """The log of one of its partitions."""
         log = self.logs.get(topic_partition)
         assert log is not None
         return log

@@ -36,7 +36,7 @@ def put(log: PartitionLog, key: str, value: str | None, **options: object) -> in
 
 
 def settle(log: PartitionLog) -> None:
-    """All is replicated, and nothing of it is in the active segment."""
+    """Everything is replicated, and nothing is in the active segment."""
     log.roll()
     log.flush()
     log.high_watermark = log.log_end_offset

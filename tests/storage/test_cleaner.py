@@ -1,4 +1,4 @@
-"""One round of compaction: what stays, what goes, when, and what may happen meanwhile."""
+"""One round of compaction: what stays, what is removed, when, and concurrent changes."""
 
 import itertools
 import logging
@@ -315,7 +315,7 @@ def test_the_last_sequence_of_a_producer_survives_compaction_and_restart(
 def racing_cleaner(
     filesystem: FaultyFilesystem, on_work: Callable[[], object], after: int
 ) -> LogCleaner:
-    """Does something else after so many pieces of work."""
+    """Does something else after this many pieces of work."""
     pieces = itertools.count()
     return LogCleaner(
         filesystem,

@@ -26,7 +26,7 @@ CONFIG = LogConfig(
 
 
 class Workers:
-    """Threads that repeat a step until all appends are done; the first error ends them all."""
+    """Threads that repeat a step until all appends are done; the first error stops them all."""
 
     def __init__(self) -> None:
         self.done = threading.Event()

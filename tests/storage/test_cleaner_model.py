@@ -32,7 +32,7 @@ class Model:
         return {key: (offset, value) for offset, key, value in self.appended}
 
     def check(self, log: PartitionLog) -> None:
-        """Nothing is new, nothing is out of order, and the last of each key is there."""
+        """No new records, none out of order, and the last of each key is there."""
         found = content(log)
         assert set(found) <= set(self.appended)
         assert found == sorted(found)

@@ -1,4 +1,4 @@
-"""Compaction of transactions, through restarts and as time goes by."""
+"""Compaction of transactions, across restarts and over time."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ STEPS = st.lists(
 
 
 class World:
-    """A log, and what a reader of committed records must find in it."""
+    """A log, and what a read_committed consumer must find in it."""
 
     def __init__(self) -> None:
         self.filesystem = FaultyFilesystem()
@@ -125,7 +125,7 @@ class World:
 
 
 def read_committed(log: PartitionLog, end_offset: int) -> list[tuple[int, str]]:
-    """As a consumer with isolation.level=read_committed does."""
+    """Like a consumer with isolation.level=read_committed."""
     coming = log.aborted_transactions(0, end_offset)
     aborted: set[int] = set()
     found = []

@@ -1,4 +1,4 @@
-"""The power fails at every step of a broker's life; what it had acknowledged is there again."""
+"""The power fails at every step of a broker's life; acknowledged records survive."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ CONFIG = LogConfig(segment_bytes=330, index_interval_bytes=100, retention_bytes=
 
 
 class Life:
-    """`acked` must be there after a crash; `written` is all that may be."""
+    """`acked` must be there after a crash; nothing but `written` may be."""
 
     def __init__(self, seed: int) -> None:
         self.disk = FaultyFilesystem(seed)

@@ -40,7 +40,7 @@ def filled(filesystem: FaultyFilesystem, config: LogConfig) -> PartitionLog:
 
 
 def read_all_that_can_be(log: PartitionLog) -> tuple[dict[int, bytes], set[int]]:
-    """Values by offset, and the offsets that are refused; as a consumer reads, from each one."""
+    """Values by offset, and refused offsets, for a consumer that reads from each one."""
     found: dict[int, bytes] = {}
     refused: set[int] = set()
     for offset in range(log.log_end_offset):

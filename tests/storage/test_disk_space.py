@@ -15,7 +15,7 @@ GIB = 1 << 30
 
 
 class Disk(FaultyFilesystem):
-    """A volume of 100 GiB that says how much of it is free."""
+    """A volume of 100 GiB that reports its free space."""
 
     free_bytes = 50 * GIB
 
@@ -70,7 +70,7 @@ def test_a_limit_that_the_volume_does_not_tell_of_is_tried_more_and_more_rarely(
         waits.append(now_ms - began_ms)
     assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, FULL_MAX_MS, FULL_MAX_MS]
     now_ms += FULL_MAX_MS + 1
-    assert not space.look(now_ms, is_full=False)  # It has had room for long.
+    assert not space.look(now_ms, is_full=False)  # It has had room for a long time.
     assert space.look(now_ms, is_full=True)
     assert not space.look(now_ms + FULL_FIRST_MS, is_full=True)
 

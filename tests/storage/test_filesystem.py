@@ -1,4 +1,4 @@
-"""What every filesystem does, checked on both of them."""
+"""The common behavior of filesystems, checked on both."""
 
 import errno
 from collections.abc import Iterator

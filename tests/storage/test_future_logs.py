@@ -264,7 +264,7 @@ def test_no_recovery_point_of_a_former_log_is_left() -> None:
 
 
 class MovingLife(Life):
-    """As `Life`, with a second directory that the log moves to, and back again."""
+    """Like `Life`, with a second directory that the log moves to, and back."""
 
     def start(self) -> None:
         self.logs = LogManager(

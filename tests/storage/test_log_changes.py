@@ -1,4 +1,4 @@
-"""Truncation, deletion, retention, transactions and copies from the leader."""
+"""Truncation, deletion, retention, transactions and replica fetches."""
 
 import dataclasses
 
@@ -66,7 +66,7 @@ def test_truncation_past_the_end_does_nothing() -> None:
 
 
 def test_truncation_past_the_end_removes_epochs_without_batches() -> None:
-    """Those of a leader that wrote nothing, which no other replica knows."""
+    """Epochs of leaders that wrote nothing, which no other replica knows."""
     log = filled_log()
     log.leader_epochs.assign(9, 12)
     log.truncate_to(12)
@@ -113,7 +113,7 @@ def test_starting_anew_is_remembered() -> None:
 
 
 def test_a_log_that_starts_anew_knows_no_leader_epoch() -> None:
-    """Else the leader, asked where that epoch ends, would send this replica back again."""
+    """Otherwise the leader, asked where that epoch ends, would send this replica back again."""
     disk = FaultyFilesystem()
     log = filled_log(disk=disk)
     log.leader_epochs.assign(3, 12)

@@ -1,4 +1,4 @@
-"""A log against a plain list of batches, through appends, cuts, restarts and crashes."""
+"""A log compared with a list of batches, through appends, truncation, restarts and crashes."""
 
 import pytest
 from hypothesis import settings
@@ -26,8 +26,11 @@ CONFIG = LogConfig(
 
 
 class LogModel(RuleBasedStateMachine):
-    """`batches` are (base offset, values, timestamp); the log has exactly those from the one on
-    that holds the log start offset, unless whole segments before it are gone."""
+    """`batches` are (base offset, values, timestamp).
+
+    The log has exactly those from the one that holds the log start offset, unless whole segments
+    before it are gone.
+    """
 
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:
@@ -61,7 +64,7 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(size_max=st.integers(0, 700))
     def read_on(self, size_max: int) -> None:
-        """As a consumer does: from where the last read ended, with its hint."""
+        """Like a consumer: from where the last read ended, with its hint."""
         offset = self.start_offset
         if self.hint is not None and self.start_offset <= self.hint.offset <= self.end_offset:
             offset = self.hint.offset

@@ -1,4 +1,4 @@
-"""Appends on one thread beside flushes, reads, rolls and retention on others."""
+"""Appends on one thread, and flushes, reads, rolls and retention on others."""
 
 import contextlib
 import threading
@@ -91,6 +91,6 @@ def test_readers_never_see_what_retention_removes_as_damage(tmp_path: Path) -> N
 
     run_beside_appends(log, log.flush, lambda: log.delete_expired(NOW_MS), log.roll, read)
     assert log.log_directory.failure is None
-    log.high_watermark = log.log_end_offset  # The last appends may have come after the last look.
+    log.high_watermark = log.log_end_offset  # The last appends may have come after the last read.
     log.delete_expired(NOW_MS)
     assert log.size < 10_000

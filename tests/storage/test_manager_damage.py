@@ -1,4 +1,4 @@
-"""What becomes of logs that are damaged, or of another topic."""
+"""Logs that are damaged, or belong to another topic."""
 
 import pytest
 
@@ -231,7 +231,7 @@ def test_a_partition_is_served_around_its_damage() -> None:
 
 
 def test_what_was_cut_off_in_front_of_intact_batches_leaves_the_epoch_open() -> None:
-    """Others may count on it: the recovery point is behind what was synced."""
+    """Others may depend on it: the recovery point is behind the synced data."""
     broker = Broker()
     log = broker.create()
     for value in (b"a", b"b", b"c"):

@@ -1,4 +1,4 @@
-"""Directories that are lost, full, in use or another node's, and the epoch of their broker."""
+"""Directories that are lost, full, in use or another node's, and their broker's epoch."""
 
 import errno
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_a_cordoned_directory_gets_nothing_new_while_there_is_another() -> None:
     infos = broker.logs.directories()
     assert [(info.cordoned, len(info.logs)) for info in infos] == [(True, 1), (False, 3)]
     broker.logs.log_dirs.cordon(lambda _: True)
-    broker.create(TopicPartition("orders", 4))  # The controller decided so before it knew.
+    broker.create(TopicPartition("orders", 4))  # The controller decided this before it knew.
     assert sum(len(info.logs) for info in broker.logs.directories()) == 5
 
 
@@ -58,7 +58,7 @@ def _replace(filesystem: FaultyFilesystem) -> None:
     "lose",
     [
         lambda filesystem: filesystem.remove_tree("/data"),
-        lambda filesystem: filesystem.remove("/data/meta.properties"),  # As `rm -r data/*` does.
+        lambda filesystem: filesystem.remove("/data/meta.properties"),  # Like `rm -r data/*`.
         _move_away,
         _replace,
     ],
@@ -66,7 +66,7 @@ def _replace(filesystem: FaultyFilesystem) -> None:
 def test_a_directory_that_is_lost_while_it_is_in_use_goes_offline(
     lose: Callable[[FaultyFilesystem], None],
 ) -> None:
-    """Its files are open, and writes and syncs go on as if nothing was."""
+    """Its files are open, and writes and syncs still succeed."""
     broker = Broker()
     log = broker.create()
     append(log, b"kept")

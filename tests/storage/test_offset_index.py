@@ -56,7 +56,7 @@ def test_entries_are_loaded_when_they_are_needed(filesystem: FaultyFilesystem) -
 
 
 def test_what_was_unloaded_survives_a_power_loss() -> None:
-    """After an orderly stop an index is used as it is."""
+    """After a clean stop an index is used unchanged."""
     for seed in range(10):
         filesystem = FaultyFilesystem(seed)
         filesystem.make_directory("/log")

@@ -309,7 +309,7 @@ class Duplicate(NamedTuple):
 
 
 class History:
-    """All that was appended, looked through from the beginning each time."""
+    """Everything appended, searched from the beginning each time."""
 
     def __init__(self) -> None:
         self.batches: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)
@@ -400,7 +400,7 @@ def test_the_state_agrees_with_the_whole_history(
         header = read_header(data)
         found = outcome(producers, header)
         expected = history.expected(header)
-        # A snapshot keeps one batch of each producer, so that an older duplicate is out of order.
+        # A snapshot keeps one batch per producer, so an older duplicate is out of order.
         if found is ErrorCode.out_of_order_sequence_number and isinstance(expected, Duplicate):
             assert producers.snapshots
             continue

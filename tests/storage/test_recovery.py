@@ -137,7 +137,7 @@ def test_segments_before_the_recovery_point_are_not_read(disk: FaultyFilesystem)
 def test_what_was_recovered_after_a_failed_sync_survives_a_power_loss(
     disk: FaultyFilesystem,
 ) -> None:
-    """The process ends and the machine runs on: the cache has what the disk does not have."""
+    """The process dies but the machine keeps running: the cache has what the disk lacks."""
     log = filled_log(disk, count=1)
     append(log, b"never acknowledged")
     disk.fail_next_sync()
@@ -264,7 +264,7 @@ def test_a_segment_that_was_emptied_is_not_indexed_as_before(
     base_offset = log.segments[-1].base_offset
     log.truncate_to(base_offset)
     log.close()
-    file = disk.open(index_path)  # As if the power had failed before the index was cut.
+    file = disk.open(index_path)  # As if the power had failed before the index was truncated.
     file.append(entries)
     log = open_log(disk, CONFIG, recovery_point=base_offset, clean_shutdown=clean_shutdown)
     for index in range(12 - base_offset):

@@ -198,7 +198,7 @@ def test_a_wrong_index_is_made_anew_and_misleads_nobody(
             assert part is not None
             assert next(iterate_headers(part.read()))[1].base_offset == offset
         except CorruptLog:
-            kit.step(1)  # It is suspect now, and examined first.
+            kit.step(1)  # It is suspect now, and checked first.
     for offset in range(60):
         found = kit.log.offset_for_timestamp(NOW_MS + offset)
         assert found is not None

@@ -40,7 +40,7 @@ def segments(disk: FaultyFilesystem) -> list[Segment]:
 
 
 def contents(disk: FaultyFilesystem) -> dict[str, bytes]:
-    """Without the files that were taken out of the log."""
+    """Without the files that were removed from the log."""
     return {
         name: disk.read_bytes(f"{DIRECTORY}/{name}")
         for name in disk.list(DIRECTORY)

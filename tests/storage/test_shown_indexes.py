@@ -1,4 +1,4 @@
-"""The indexes of the segment that is written to, as other programs find them."""
+"""The active segment's indexes, as other programs see them."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def fill(log: PartitionLog, count: int) -> None:
 
 
 def shown(disk: FaultyFilesystem) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """What the files of the first segment's indexes have."""
+    """The entries in the first segment's index files."""
     return (
         OffsetIndex(f"{STEM}.index", 0, disk).pairs(),
         TimeIndex(f"{STEM}.timeindex", 0, disk).pairs(),
@@ -35,7 +35,7 @@ def shown(disk: FaultyFilesystem) -> tuple[list[tuple[int, int]], list[tuple[int
 def kept(
     log: PartitionLog, segment_index: int = 0
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """What the log knows."""
+    """The entries that the log knows."""
     segment = log.segments[segment_index]
     return segment.offset_index.pairs(), segment.time_index.pairs()
 
@@ -43,7 +43,7 @@ def kept(
 def test_they_are_there_before_there_is_an_entry(disk: FaultyFilesystem) -> None:
     log = open_log(disk, CONFIG)
     log.write_indexes()
-    assert not disk.exists(f"{STEM}.index")  # Nor is there a segment yet.
+    assert not disk.exists(f"{STEM}.index")  # There is no segment yet either.
     fill(log, 1)
     log.write_indexes()
     assert disk.read_bytes(f"{STEM}.index") == disk.read_bytes(f"{STEM}.timeindex") == b""

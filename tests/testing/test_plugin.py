@@ -1,4 +1,4 @@
-"""The fixtures, as the tests of an application use them."""
+"""The fixtures, as used by an application's tests."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ SIMPLE = """
 
 
 class Project:
-    """Tests of somebody who has installed the package."""
+    """Tests of a user who has installed the package."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,6 +1,6 @@
-"""Drives a TransactionMachine as the runtime does, with time that moves by hand.
+"""Drives a TransactionMachine like the runtime, with manual time.
 
-Every record passes through its bytes, so that what is tested is what a log would give back.
+Every record is encoded and decoded, as if it came from a log.
 """
 
 import itertools
@@ -44,8 +44,8 @@ class Coordinator:
         self.config = config or TransactionConfig()
         self.now_ms = START_MS
         self.log: list[TransactionRecord] = []
-        self.last_records: tuple[object, ...] = ()  # Of the last operation or expiry.
-        self.decided: list[str] = []  # What the machine asked to write markers for.
+        self.last_records: tuple[object, ...] = ()  # From the last operation or expiry.
+        self.decided: list[str] = []  # The transactions whose markers the machine wants written.
         self._ids = itertools.count(FIRST_ID)
         self._load()
 
@@ -59,7 +59,7 @@ class Coordinator:
         self.advance(0)
 
     def reload(self) -> None:
-        """Another coordinator takes over: only the log is left."""
+        """Another coordinator takes over, with nothing but the log."""
         self._load()
 
     def run(self, operation: Callable[[int], Result[R]]) -> R:
@@ -78,7 +78,7 @@ class Coordinator:
         return result.response
 
     def advance(self, duration_ms: int) -> list[object]:
-        """Let time pass and timers expire, each at its deadline; the records of all of them."""
+        """Let time pass and timers expire, each at its deadline; returns all their records."""
         until_ms = self.now_ms + duration_ms
         records: list[object] = []
         while (due := self.timers.pop_due(until_ms)) is not None:
@@ -89,7 +89,7 @@ class Coordinator:
         self.now_ms = until_ms
         return records
 
-    # Requests, with what does not matter filled in.
+    # Requests, with irrelevant fields filled in.
 
     def init(
         self,
@@ -113,7 +113,7 @@ class Coordinator:
         )
 
     def producer(self, transactional_id: str = "x") -> Producer:
-        """A new producer, which is ready to begin."""
+        """A new producer, ready to begin."""
         response = self.init(transactional_id)
         assert response.error_code is ErrorCode.none
         return Producer(response.producer_id, response.producer_epoch)
@@ -160,7 +160,7 @@ class Coordinator:
         )
 
     def write_markers(self, transactional_id: str = "x") -> PendingMarkers:
-        """As the driver does when it can reach every partition; what it wrote."""
+        """Like the driver when it can reach every partition; returns what it wrote."""
         pending = self.run(lambda _: self.machine.markers_of(transactional_id))
         assert pending is not None
         self.run(lambda now_ms: self.machine.complete(transactional_id, pending, now_ms))
@@ -180,7 +180,7 @@ class Coordinator:
         return self.transaction(transactional_id).state
 
     def states(self) -> list[TransactionState]:
-        """Of all transactional ids."""
+        """The states of all transactional ids."""
         return [record.state for record in recorded(self.machine.snapshot())]
 
     def _with_id(self, operation: Callable[[int, int | None], Result[R]]) -> R:
@@ -192,7 +192,7 @@ class Coordinator:
 
 
 def refusal(operation: Callable[[], object]) -> ErrorCode:
-    """The error code with which the operation is refused as a whole."""
+    """The error code that refuses the whole operation."""
     try:
         operation()
     except ApiError as error:
@@ -201,7 +201,7 @@ def refusal(operation: Callable[[], object]) -> ErrorCode:
 
 
 def recorded(records: Iterable[object]) -> list[Transaction]:
-    """The transactions that were written; none of them was removed."""
+    """The written transactions; none was removed."""
     written = []
     for record in records:
         if isinstance(record, TransactionRecord):

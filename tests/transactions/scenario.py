@@ -1,4 +1,4 @@
-"""Scenarios as text: a command, a line of dashes, and the exact trace of what it brought about.
+"""Scenarios as text: a command, a line of dashes, and its exact trace.
 
     init a                   InitProducerId by client a; more words: keep two-phase again timeout=1s
     add a t-0 t-1            AddPartitionsToTxn

@@ -91,7 +91,7 @@ def test_in_the_next_transaction_the_last_end_is_fenced(
 def test_after_a_new_epoch_was_asked_for_the_last_end_is_fenced(
     coordinator: Coordinator, producer: Producer
 ) -> None:
-    """So it is on Apache Kafka: only an end raises the epoch in a way that can be repeated."""
+    """As in Apache Kafka: only an end raises the epoch in a repeatable way."""
     coordinator.add(producer, T0, version=2)
     second = held(coordinator.end(producer, version=2))
     coordinator.write_markers()
@@ -121,7 +121,7 @@ def test_an_older_client_cannot_abort_what_is_not_open(
 def test_a_newer_client_can_abort_what_has_no_partitions(
     coordinator: Coordinator, producer: Producer
 ) -> None:
-    """Its first write may be under way when it aborts; the new epoch fences that."""
+    """Its first write may be in flight when it aborts; the new epoch fences that."""
     for epoch in (1, 2, 3):
         producer = held(coordinator.end(producer, commit=False, version=2))
         assert producer == (FIRST_ID, epoch)

@@ -37,7 +37,7 @@ def empty(producer: Producer, **changes: Any) -> Transaction:
 
 
 def at_last_epoch(coordinator: Coordinator) -> Producer:
-    """A transactional id whose producer has no epoch left."""
+    """A transactional id whose producer has used up its epochs."""
     producer = Producer(5, LAST_EPOCH)
     coordinator.log.append(TransactionRecord("x", empty(producer)))
     coordinator.reload()

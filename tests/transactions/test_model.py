@@ -1,8 +1,8 @@
-"""Producers, a coordinator that fails over, a driver that is slow, and requests that come late.
+"""Producers, a coordinator that fails over, a slow driver, and late requests.
 
-Looked for are torn transactions (some of what one wrote is committed, some is not), zombies (a
-write that is committed with a transaction which is not its own), ends that are not what a producer
-was told, and transactions that hang.
+It looks for torn transactions (only some writes of one are committed), zombies (a write that is
+committed with a transaction that is not its own), ends that differ from what a producer was told,
+and hanging transactions.
 """
 
 from dataclasses import dataclass, field
@@ -48,9 +48,9 @@ class Client:
     name: str
     version: int
     producer: Producer
-    number: int = 0  # Of its transaction.
+    number: int = 0  # In its transaction.
     is_open: bool = False
-    is_ending: bool | None = None  # Whether it asked to commit, and had no answer yet.
+    is_ending: bool | None = None  # Whether it asked to commit, while it has no answer.
     sequences: dict[TopicPartition, int] = field(default_factory=dict)
 
     @property
@@ -72,7 +72,7 @@ class Partitions:
             )
 
     def write(self, write: Write) -> None:
-        """As the handler of Produce does, once the partition was added."""
+        """Like the Produce handler, once the partition was added."""
         log = self.logs[write.topic_partition]
         entry = log.producers.get(write.producer.id)
         is_open = (
@@ -106,7 +106,7 @@ class Partitions:
         )
 
     def outcomes(self) -> dict[str, set[str]]:
-        """What became of the writes of each transaction: committed, aborted, open."""
+        """The outcome of each transaction's writes: committed, aborted, open."""
         found: dict[str, set[str]] = {}
         for log in self.logs.values():
             unended: dict[int, list[str]] = {}
@@ -145,7 +145,7 @@ class TransactionModel(RuleBasedStateMachine):
         self.started_count = 0
         self.sent: list[Write] = []
         self.acknowledged: dict[str, int] = {}
-        self.outcomes: dict[str, str] = {}  # What clients know of their transactions.
+        self.outcomes: dict[str, str] = {}  # What clients know about their transactions.
         self.marked: set[TopicPartition] = set()
 
     @precondition(lambda self: len(self.clients) < 4)
@@ -178,7 +178,7 @@ class TransactionModel(RuleBasedStateMachine):
             client.is_open = True
             self.sent.append(write)
             if is_lost:
-                client.is_ending = False  # It comes late, or never; the client gives up.
+                client.is_ending = False  # It arrives late, or never; the client gives up.
                 return
             self.partitions.write(write)
         except ApiError as error:
@@ -190,7 +190,7 @@ class TransactionModel(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
     def deliver_late_or_again(self, data: st.DataObject) -> None:
-        """A request that the network kept."""
+        """A request that the network delayed."""
         write = data.draw(st.sampled_from(self.sent))
         try:
             if write.version:
@@ -213,7 +213,7 @@ class TransactionModel(RuleBasedStateMachine):
             self._on_refused(client, error)
             return
         if not is_answered:
-            return  # The client asks again.
+            return  # The client retries.
         outcome = "committed" if commit else "aborted"
         assert self.outcomes.setdefault(client.transaction, outcome) == outcome
         if client.version:
@@ -222,14 +222,14 @@ class TransactionModel(RuleBasedStateMachine):
             client.producer = following
             client.sequences.clear()
         elif not commit:
-            self.clients.remove(client)  # An older one needs a new epoch then, so begins anew.
+            self.clients.remove(client)  # An older one needs a new epoch, so initializes again.
         client.number += 1
         client.is_open = False
         client.is_ending = None
 
     @rule(topic_partitions=st.sets(st.sampled_from(PARTITIONS)))
     def write_markers(self, topic_partitions: set[TopicPartition]) -> None:
-        """The driver reaches some partitions; it has done when it has reached all."""
+        """The driver reaches some partitions; it is done once it has reached all."""
         self._drive(topic_partitions)
 
     @rule()
@@ -244,7 +244,7 @@ class TransactionModel(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Time is up for whatever is open, and every marker gets through: nothing hangs."""
+        """Open transactions time out, and every marker gets through: nothing hangs."""
         self._drive(set(PARTITIONS))
         self.coordinator.advance(60_000)
         self._drive(set(PARTITIONS))

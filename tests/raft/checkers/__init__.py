@@ -1,4 +1,4 @@
-"""The promises of the consensus, one file each."""
+"""The guarantees of the consensus, one file each."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class Checker(Protocol):
     def check(self, replica: "Replica", ready: Ready) -> None:
-        """After the replica has acted on the Ready. Raises Violation."""
+        """Called after the replica has acted on a Ready. Raises Violation."""
 
 
 def all_checkers() -> list[Checker]:

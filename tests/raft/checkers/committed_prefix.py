@@ -1,4 +1,4 @@
-"""What one node has seen committed never changes, on no node."""
+"""What one node has seen committed never changes on any node."""
 
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 class CommittedPrefix:
     def __init__(self) -> None:
-        self.end_offset = 0  # Everything before it was seen committed by some node.
+        self.end_offset = 0  # Some node has seen everything before it committed.
         self.chain = 0
-        self._chains: dict[int, int] = {0: 0}  # By the end offset of a committed batch.
-        self._checked: dict[tuple[int, int], int] = {}  # By node and life: its commits until there.
+        self._chains: dict[int, int] = {0: 0}  # Keyed by the end offset of a committed batch.
+        self._checked: dict[tuple[int, int], int] = {}  # Commits by node and life.
 
     def check(self, replica: "Replica", ready: Ready) -> None:
         node, log = replica.node, replica.log

@@ -1,4 +1,4 @@
-"""Two logs that have a batch of the same offset and epoch are equal up to it."""
+"""Two logs with a batch of the same offset and epoch are equal up to it."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class LogMatching:
     def __init__(self) -> None:
-        self._chains: dict[tuple[int, int], int] = {}  # By end offset and epoch.
+        self._chains: dict[tuple[int, int], int] = {}  # Keyed by end offset and epoch.
 
     def check(self, replica: "Replica", ready: Ready) -> None:
         for data in ready.appends:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class MonotonicHighWatermark:
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, int], int] = {}  # By node and life.
+        self._seen: dict[tuple[int, int], int] = {}  # Keyed by node and life.
 
     def check(self, replica: "Replica", ready: Ready) -> None:
         assert replica.node is not None

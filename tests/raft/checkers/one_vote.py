@@ -1,4 +1,4 @@
-"""A node gives one vote in an epoch, also when it restarts."""
+"""A node gives one vote per epoch, even across restarts."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class OneVote:
     def __init__(self) -> None:
-        self._votes: dict[tuple[int, int], int] = {}  # By voter and epoch.
+        self._votes: dict[tuple[int, int], int] = {}  # Keyed by voter and epoch.
 
     def check(self, replica: "Replica", ready: Ready) -> None:
         change = ready.role_change

@@ -1,4 +1,4 @@
-"""The columns say what the decoder of single records says."""
+"""The columns have the values of the record decoder."""
 
 from collections.abc import Set
 from typing import Any
@@ -72,7 +72,7 @@ def expected(data: Any, columns: Set[Column] = ALL, start: int = 0, end: int = E
 
 
 def build(items: Any) -> bytes:
-    """Batches one behind the other, each some offsets further."""
+    """Consecutive batches, each some offsets further."""
     data = bytearray()
     offset = 0
     for records, codec, timestamp_type, gap in items:
@@ -187,7 +187,7 @@ def test_a_compacted_batch_keeps_its_offsets() -> None:
 def test_damage_is_what_the_decoder_says(
     records: list[Record], copies: int, damage: list[tuple[int, int]]
 ) -> None:
-    """With a right checksum, as from a producer that is broken or means harm."""
+    """With a valid checksum, as from a broken or malicious producer."""
     data = bytearray()
     for index in range(copies):
         batch = build_batch(records, base_offset=index * len(records))
@@ -198,7 +198,7 @@ def test_damage_is_what_the_decoder_says(
 
     def outcome(read: Any) -> Any:
         try:
-            return read(data, ALL, -END, END)  # What is out of the range is not looked at.
+            return read(data, ALL, -END, END)  # Records outside the range are not checked.
         except RecordError as error:
             assume("UTF-8" not in str(error))
             return type(error), str(error)

@@ -1,4 +1,4 @@
-"""The batches are those that the builder of single records makes, and others read them."""
+"""The batches equal those of the record builder, and other libraries read them."""
 
 import itertools
 from typing import Any

@@ -21,7 +21,7 @@ from pyspark_ottla.pipeline.run import run_pipeline
 
 
 class Workshop:
-    """A directory with a pipeline in it, and topics of its own: {name} stands for a unique name."""
+    """A directory with a pipeline and topics of its own: {name} stands for a unique name."""
 
     def __init__(self, spark: Any, bootstrap: str, cluster: Cluster, directory: Path) -> None:
         self.spark = spark
@@ -36,7 +36,7 @@ class Workshop:
     def send(
         self, topic: str, rows: Iterable[Any], key: Callable[[Any], str] | None = None
     ) -> None:
-        """Rows as JSON; a text as it is. The time of a record is its number in milliseconds."""
+        """Rows as JSON; text unchanged. A record's timestamp is its number in milliseconds."""
         records = [
             Record(
                 timestamp=number,

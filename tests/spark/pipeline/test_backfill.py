@@ -1,4 +1,4 @@
-"""A range is replayed into a sink beside its run: by offsets, so that every row is there once."""
+"""A range is replayed into a sink next to its run: by offsets, so every row is there once."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ ICEBERG = LATE.replace("SINK", "iceberg: lake/orders")
 
 
 class Died(Exception):
-    """As a process does, between two steps."""
+    """Dies like a process, between two steps."""
 
 
 def orders(*ids: int) -> list[Any]:
@@ -75,7 +75,7 @@ def test_what_was_there_before_the_first_run_is_added_once(workshop: Workshop, t
         done = backfill(workshop, text, start="5", end="20", records_max=4)
         assert sum(each.length for each in done.written["out"]) == 15
         workshop.send("orders", orders(*range(40, 50)))
-        # What was backfilled, and what the run reads, is left out.
+        # Backfilled records, and those that the run reads, are left out.
         done = backfill(workshop, text, records_max=10)
         assert sum(each.length for each in done.written["out"]) == 5 + 11
         assert backfill(workshop, text).written == {}
@@ -119,7 +119,7 @@ def test_one_that_died_goes_on_where_it_was(
         patch.setattr(backfilling, "write_batch", die)
         with pytest.raises(Died):
             backfill(workshop, text, records_max=6)
-    # Other portions are wanted now; those that were begun are finished first.
+    # Other portions are requested now; started ones are finished first.
     backfill(workshop, text, records_max=100)
     assert ids(workshop, text) == kept(range(20))
 

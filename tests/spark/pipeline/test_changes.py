@@ -1,4 +1,4 @@
-"""A pipeline that has run and was changed goes on rightly, or stops before anything is written."""
+"""A pipeline changed after a run continues correctly, or stops before anything is written."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_state_is_not_used_by_another_query(workshop: Workshop) -> None:
     assert "its state was made by another query" in refused(workshop, more)
     assert workshop.objects("out") == [start(0, 2)]
 
-    # What leaves the state alone goes on.
+    # Changes that do not affect state are fine.
     column = PIPELINE.replace("as clicks\n", "as clicks, date(window.start) as day\n")
     (added,) = planned(workshop, column).changes
     assert (added.message, added.is_safe) == ("new column day date", True)

@@ -1,4 +1,4 @@
-"""`ottla pipeline run` as a process: it runs until it is told to stop, and goes on where it was."""
+"""`ottla pipeline run` as a process: it runs until stopped, and resumes where it was."""
 
 import json
 import signal
@@ -62,7 +62,7 @@ def _wait_for(workshop: Workshop, rows: list[dict[str, int]]) -> None:
 
 
 def _wait_for_metric(url: str, line: str) -> list[str]:
-    """What else is told with it; a batch is, when Spark knows that it is done."""
+    """Returns the line's other fields; a batch is reported once Spark knows that it is done."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         with urllib.request.urlopen(url) as response:

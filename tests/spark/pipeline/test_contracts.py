@@ -1,4 +1,4 @@
-"""What producers change in the values of a source, and what consumers are told of a sink."""
+"""Changes by producers in a source's values, and schemas published for a sink's consumers."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_added_fields_become_columns_and_values_of_other_types_are_refused(
     schema = read_published(workshop.cluster, f"{workshop.name}-out")
     assert list(schema["properties"]) == ["id", "amount", "coupon", "count"]
 
-    # What was taken keeps its type, also when the newest records no longer have it.
+    # An inferred field keeps its type, even if the newest records lack it.
     workshop.send("orders", [{"id": 4, "count": "many"}, {"id": 5}])
     workshop.run(EVOLVING)
     details = {letter[HEADER_DETAIL] for letter in headers(workshop, "dead")}

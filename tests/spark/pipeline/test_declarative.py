@@ -1,4 +1,4 @@
-"""The example of Spark Declarative Pipelines: two runs by its command, each with what is new."""
+"""The example of Spark Declarative Pipelines: two runs of its command, each with new records."""
 
 import json
 from pathlib import Path

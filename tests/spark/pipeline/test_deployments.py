@@ -1,4 +1,4 @@
-"""The same file on a cluster of processes, and through Spark Connect; the other tests run here."""
+"""The same file on a cluster of processes and through Spark Connect; other tests run locally."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ TIMEOUT_S = 800
 def test_topics_functions_and_tables(
     deployment: Deployment, bootstrap: str, cluster: Cluster, tmp_path: Path
 ) -> None:
-    workshop = Workshop(None, bootstrap, cluster, tmp_path)  # Spark is elsewhere.
+    workshop = Workshop(None, bootstrap, cluster, tmp_path)  # Spark runs elsewhere.
     (workshop.directory / "my_steps.py").write_text(STEPS)
     (workshop.directory / "my_helper.py").write_text("def twice(number): return 2 * number\n")
     workshop.topic("orders")
@@ -53,7 +53,7 @@ def test_topics_functions_and_tables(
 
 
 def run_once(deployment: Deployment, path: Path, bootstrap: str) -> dict[str, int]:
-    """The rows that each sink was given."""
+    """The number of rows given to each sink."""
     where = "--remote" if deployment.address.startswith("sc:") else "--master"
     command = [sys.executable, "-m", "ottla", "pipeline", "run", str(path), "--once", "--json"]
     done = subprocess.run(

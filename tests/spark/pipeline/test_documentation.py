@@ -62,7 +62,7 @@ def test_the_pipelines_are_valid(spark: Any, own_bootstrap: str, tmp_path: Path)
     shutil.copy(EXAMPLES / "pipelines" / "sessions.py", tmp_path)
     blocks = [block for block in _yaml_blocks() if block.startswith("name: ")]
     assert len(blocks) > 4
-    if VERSION < (4, 1):  # It has no transformWithState in Python.
+    if VERSION < (4, 1):  # It lacks transformWithState in Python.
         blocks = [block for block in blocks if "sessions:sessions" not in block]
     for number, block in enumerate(blocks):
         path = tmp_path / f"{number}.yaml"

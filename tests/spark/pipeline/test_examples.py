@@ -1,4 +1,4 @@
-"""The pipelines in examples/pipelines, end to end on data that is made here."""
+"""The pipelines in examples/pipelines, end to end on generated data."""
 
 import collections
 import datetime as dt
@@ -29,7 +29,7 @@ CUSTOMERS = ("anna", "ben", "carl")
 
 
 class Shop:
-    """A broker of its own, as the examples have fixed names for topics."""
+    """Its own broker, because the examples have fixed topic names."""
 
     def __init__(self, spark: Any, bootstrap: str, cluster: Cluster, directory: Path) -> None:
         self.spark = spark
@@ -47,7 +47,7 @@ class Shop:
         return run_pipeline(self.spark, pipeline)
 
     def send(self, topic: str, rows: Iterable[Any], partition: int = 0) -> None:
-        """Objects as JSON, texts as they are; a pair is a key and a value."""
+        """Objects as JSON, text unchanged; a pair is a key and a value."""
         pairs = [row if isinstance(row, tuple) else (None, row) for row in rows]
         made = [
             Record(
@@ -117,7 +117,7 @@ BAD = [order(300, 100, customer=None), order(301, 100, amount=-1), "no json"]
 @pytest.fixture(scope="module")
 def orders(shop: Shop) -> Shop:
     create_topic(shop.cluster, 2, "orders")
-    shuffled = random.Random(7).sample(GOOD, 30)  # These come in the second partition.
+    shuffled = random.Random(7).sample(GOOD, 30)  # These arrive in the second partition.
     rest = [each for each in GOOD if each not in shuffled]
     shop.send("orders", [*rest, *BAD, LATE[0]])
     shop.send("orders", [*shuffled, LATE[1]], partition=1)
@@ -168,7 +168,7 @@ def test_an_archive_has_every_record_as_it_is(orders: Shop) -> None:
     assert archived == sorted(each.value or b"" for part in written.values() for each in part)
     assert [each.name for each in (path / "orders" / "topic=orders").iterdir()] == [
         "day=2026-01-01"
-    ] or files.select("day").distinct().count() > 1  # What was replayed has another day.
+    ] or files.select("day").distinct().count() > 1  # The replayed rows have another day.
 
 
 def test_an_archive_in_a_delta_table(orders: Shop) -> None:

@@ -103,7 +103,7 @@ def test_a_row_that_must_not_be_stops_the_run_and_is_shown(orders: Workshop) -> 
     message = str(raised.value)
     assert "a row is not as positive expects (amount > 0)" in message
     assert '"id":2,"amount":-5' in message
-    fixed = orders.run(ORDERS)  # The run that failed has left nothing behind.
+    fixed = orders.run(ORDERS)  # The failed run has left nothing behind.
     assert fixed.queries["out"].rows_out == 2
     assert orders.objects("out") == [{"id": 1, "price": 10}, {"id": 5, "price": 12}]
 

@@ -47,7 +47,7 @@ def test_a_batch_that_spark_repeats_is_written_once(workshop: Workshop) -> None:
     commits = Path(workshop.load(ORDERS).checkpoints, "out", "commits")
     last = max(commits.glob("[0-9]*"), key=lambda path: int(path.name))
     for path in (last, last.with_name(f".{last.name}.crc")):
-        path.unlink(missing_ok=True)  # As if Spark had died before it knew.
+        path.unlink(missing_ok=True)  # As if Spark had died before the commit.
     workshop.run(ORDERS)
     assert workshop.objects("out") == [order("anna", 30)]
 

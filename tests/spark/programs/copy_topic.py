@@ -1,6 +1,6 @@
 """Reads a topic as a table and copies it, as a table and as a stream: `SOURCE TARGET BOOTSTRAP`.
 
-Runs wherever its environment says. Prints what it found as JSON. The stream runs twice from one
+Runs wherever its environment says. Prints its results as JSON. The stream runs twice from one
 checkpoint, the second time with its last commit forgotten, as after a crash.
 """
 

@@ -1,4 +1,4 @@
-"""Counts the records of a topic and tells which Java did it: `BOOTSTRAP TOPIC`."""
+"""Counts the records of a topic and prints the Java in use: `BOOTSTRAP TOPIC`."""
 
 import json
 import sys

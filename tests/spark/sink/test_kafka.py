@@ -1,4 +1,4 @@
-"""Source and sink on Apache Kafka, whose brokers do not take two-phase commit.
+"""Source and sink on Apache Kafka, whose brokers do not support two-phase commit.
 
 Needs the Kafka that the benchmarks resolve into their cache, and is left out without it.
 """

@@ -34,7 +34,7 @@ class Input:
         return reader.text(str(self._directory))
 
     def write(self, checkpoint: Path, **options: str) -> None:
-        """All that there is, until the query ends."""
+        """Processes all input until the query ends."""
         writer = self.frame().writeStream.format("ottla")
         writer = writer.option("kafka.bootstrap.servers", self._bootstrap).options(**options)
         writer = writer.option("checkpointLocation", str(checkpoint))
@@ -57,7 +57,7 @@ def test_a_stream_that_restarts_writes_each_row_once(
     assert values(cluster, topic) == ["a", "b", "c"]
     last_commit = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     for path in (last_commit, last_commit.with_name(f".{last_commit.name}.crc")):
-        path.unlink(missing_ok=True)  # As if Spark had died before it knew.
+        path.unlink(missing_ok=True)  # As if Spark had died before the commit.
     lines.add("d")
     lines.write(checkpoint, topic=topic, sinkId=topic)
     assert values(cluster, topic) == ["a", "b", "c", "d"]

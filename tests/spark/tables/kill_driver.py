@@ -1,9 +1,9 @@
 """A sync that dies at a point: `kill_driver.py BOOTSTRAP TOPIC TABLE POINT`.
 
-The points are those between which the table is another one: before a task has written, with files
-and no commit, and with a commit of which Spark does not know. With the point `never` it runs until
-it is stopped, as the command does. With a point of maintenance it maintains the table as well: dead
-with merged files and no commit of them, with that commit, and with old files removed.
+The points differ in the state of the table: before a task has written, with files but no commit,
+and with a commit that Spark does not know of. With `never` it runs until stopped, like the command.
+With a maintenance point it also maintains the table, and dies with merged but uncommitted files,
+after that commit, or after old files were removed.
 """
 
 import os
@@ -42,7 +42,7 @@ def die_after(owner: type, name: str) -> None:
 
 
 def prepare_maintenance(point: str) -> list[str]:
-    """The options of the command for it."""
+    """Its command options."""
     maintenance._FILES_MIN = 2
     if point == "merged":
         replace(iceberg._Rewriter, "commit", die)

@@ -13,7 +13,7 @@ from tests.cli.command import environment
 from tests.docs import blocks
 from tests.fork_server import REPOSITORY
 
-START_TIMEOUT_S = 600  # Some of the commands start Spark.
+START_TIMEOUT_S = 600  # Some commands start Spark.
 
 
 @pytest.mark.timeout(1800)

@@ -1,4 +1,4 @@
-"""Whenever the driver dies, every record is in the table once when a later one has ended."""
+"""Whenever the driver dies, every record is in the table once after a later run."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def start(bootstrap: str, topic: str, table: str, point: str) -> "subprocess.Pop
 
 
 def send(cluster: Cluster, topic: str, partition: int, item: str) -> None:
-    """With a time of now: the test may take longer than the broker keeps old records."""
+    """Timestamped now: the test may take longer than the broker keeps old records."""
     now_ms = time.time_ns() // 1_000_000
     record = Record(timestamp=now_ms, value=json.dumps({"item": item}).encode())
     write(cluster, TopicPartition(topic, partition), record)
@@ -61,7 +61,7 @@ def test_a_record_is_a_row_once_wherever_the_driver_dies(
     send(cluster, topic, 0, "last")
     while sorted(line["item"] for line in read(open_table(address))) != [*expected, "last"]:
         assert process.poll() is None, process.communicate()
-        process.stdout.readline()  # Of a commit.
+        process.stdout.readline()  # A commit's.
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, b"Traceback" in errors) == (0, False), errors.decode()

@@ -39,7 +39,7 @@ class Sync:
         self.spark = spark
         self._cluster = cluster
         self.plan = plan
-        self.versions: list[Version] = []  # As they were reported.
+        self.versions: list[Version] = []  # As reported.
 
     @property
     def table(self) -> Table:
@@ -97,8 +97,8 @@ def test_every_record_is_a_row_once_over_restarts(sync: Sync) -> None:
 
 FAULTS = [
     (sync_module.TopicSync, "_write"),  # Before there are files.
-    (committing, "append_files"),  # With files, and without a commit.
-    (committing, "remove_strays"),  # With a commit of which Spark does not know.
+    (committing, "append_files"),  # With files but no commit.
+    (committing, "remove_strays"),  # With a commit that Spark does not know of.
 ]
 
 

@@ -1,4 +1,4 @@
-"""A broker in the process: real clients, nothing left behind."""
+"""An in-process broker: real clients, nothing left behind."""
 
 import gc
 import os
@@ -132,7 +132,7 @@ def test_hundred_brokers_leave_nothing() -> None:
         live()
     assert set(threading.enumerate()) <= threads
     assert _objects() - objects < 500  # One broker has more than ten thousand.
-    # Clients that other tests of this process have left may be connecting at this moment.
+    # Clients left by other tests of this process may be connecting right now.
     deadline = time.monotonic() + PATIENCE_S
     while _descriptors() > descriptors:
         assert time.monotonic() < deadline
@@ -159,7 +159,7 @@ def test_has_the_interface_of_a_kafka_container() -> None:
 
 
 def test_import_is_cheap() -> None:
-    """A plugin that everybody loads must not cost those who do not use it."""
+    """A plugin that everyone loads must cost nothing if unused."""
     heavy = "{'ottla.node', 'ottla.handlers', 'confluent_kafka', 'kio', 'asyncio', 'uvloop'}"
     assert _printed(f"import sys, ottla.testing.plugin; print({heavy} & set(sys.modules))") == (
         "set()\n"
@@ -167,7 +167,7 @@ def test_import_is_cheap() -> None:
 
 
 def test_a_start_imports_only_what_a_single_node_needs() -> None:
-    """Imports are most of the first start, and messages between nodes are most of kio."""
+    """Imports dominate the first start, and internal messages are most of kio."""
     printed = _printed(
         "import sys\n"
         "from ottla.testing import EmbeddedBroker\n"

@@ -1,4 +1,4 @@
-"""Each fault, as a real client meets it."""
+"""Each fault, as seen by a real client."""
 
 import datetime as dt
 import time
@@ -89,7 +89,7 @@ def new_consumer(broker: EmbeddedCluster, **settings: Any) -> Consumer:
         "group.id": "readers",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        # By default librdkafka may ask again only after five minutes when an answer has failed.
+        # By default librdkafka may retry a failed metadata request only after five minutes.
         "topic.metadata.refresh.interval.ms": 1000,
     }
     return Consumer(broker.client_config | defaults | settings)

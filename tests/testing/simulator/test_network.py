@@ -14,7 +14,7 @@ PORT = 9
 
 
 class Peer(asyncio.Protocol):
-    """Keeps what it hears."""
+    """Keeps what it receives."""
 
     def __init__(self) -> None:
         self.received = b""

@@ -54,7 +54,7 @@ def test_a_paused_process_does_what_is_due_when_it_goes_on() -> None:
     process.resume()
     scheduler.run_until(20.0)
 
-    assert woken == [6.0]  # The sleep itself began when it went on.
+    assert woken == [6.0]  # The sleep itself began when it resumed.
 
 
 def test_nothing_runs_in_a_process_after_its_death() -> None:

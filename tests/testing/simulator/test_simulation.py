@@ -1,4 +1,4 @@
-"""Runs of whole clusters, in processes of their own, where the hashes of text are the same."""
+"""Runs of whole clusters, in processes of their own, where string hashes are fixed."""
 
 import os
 import random
@@ -9,7 +9,7 @@ import pytest
 
 from ottla.testing.simulator.plants import PLANTS
 
-# Minutes of work on a machine that is busy.
+# Takes minutes on a busy machine.
 pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.timeout(3_600)]
 
 FIXED_SEEDS_PER_TEST = 8
@@ -18,24 +18,24 @@ FRESH_SEEDS_COUNT = 8
 SEEDS_THAT_FAILED = (
     747394306,  # A voter was stopped while the quorum was too small to do without it.
     747394346,  # An index was longer than its segment, which a truncation had emptied.
-    747394590,  # The disk failed when the quorum began again after the disk had been full.
-    747394962,  # A leader that others had replaced told an idempotent producer of a gap.
-    747394713,  # A checker took for written what waited for a slow disk.
-    394585661,  # A node did not start because its checkpoint of epochs was behind its log.
+    747394590,  # The disk failed when the quorum restarted after the disk had been full.
+    747394962,  # A replaced leader reported a gap to an idempotent producer.
+    747394713,  # A checker considered records written that waited for a slow disk.
+    394585661,  # A node did not start because its epoch checkpoint was behind its log.
 )
 LONG_SEEDS_THAT_FAILED = (
-    490293431,  # A follower cut its log twice, the second time after it had copied anew.
-    763264947,  # A producer of the simulator paused for longer than it is waited for.
-    714018544,  # A quorum that began again after a failed sync forgot what was committed.
+    490293431,  # A follower truncated its log twice, the second time after it had fetched again.
+    763264947,  # A simulated producer paused for longer than the run waits.
+    714018544,  # A quorum that restarted after a failed sync forgot committed records.
 )
 QUEUE_SEEDS_THAT_FAILED = (
-    777012,  # A checker did not wait for a record that was held by a clock 43 s ahead.
-    5100026,  # A change of a share-partition was taken though the one before it was lost.
+    777012,  # A checker did not wait for a record held by a clock 43 s ahead.
+    5100026,  # A share-partition change was accepted although the previous one was lost.
 )
-ORDERED_QUEUE_SEED_THAT_FAILED = 9100  # Workers drained a group of four keys too slowly to end.
+ORDERED_QUEUE_SEED_THAT_FAILED = 9100  # Workers drained a group of four keys too slowly to finish.
 PLANT_SEEDS_COUNT_MAX = 100
 
-# Where each is found soon; after a change elsewhere it may be another of the seeds that follow.
+# Seeds that find each soon; after changes elsewhere, try the following seeds.
 SEEDS_OF_PLANTS = {
     "ack-before-commit": 0,
     "truncate-by-high-watermark": 0,
@@ -50,7 +50,7 @@ SEEDS_OF_PLANTS = {
     "log-every-attempt": 0,
 }
 
-# After a run of another seed, as when many are run, in a process that is forked.
+# After a run of another seed in a forked process, as in a run of many.
 WARM = """
 import sys
 from ottla.testing.simulator.runner import run_seeds

@@ -1,8 +1,8 @@
-"""A backfill with faults beside its run: `driver.py BOOTSTRAP DIRECTORY CASE...`.
+"""A backfill with faults, next to its run: `driver.py BOOTSTRAP DIRECTORY CASE...`.
 
-A case is `point:action`, as those of the kill matrix of the sink. Each has a pipeline and topics of
-its own, and both the run and the backfill go on from where they were when this process is started
-again with the same arguments. What the run is to read is sent by the test when the run has begun.
+A case is `point:action`, as in the sink's kill matrix. Each has its own pipeline and topics, and
+both the run and the backfill resume when this process is restarted with the same arguments. The
+test sends the run's input once the run has begun.
 """
 
 import os
@@ -23,9 +23,9 @@ from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.run import PipelineRun, run_pipeline
 from pyspark_ottla.tables import committing
 
-BEFORE = 20  # Records that are there when the run begins.
-AFTER = 10  # Records that come then.
-PORTION = 7  # Records of the backfill that are written at once.
+BEFORE = 20  # Records that exist when the run begins.
+AFTER = 10  # Records that arrive then.
+PORTION = 7  # Backfill records that are written at once.
 STARTS_MAX = 4
 TABLE_POINTS = ("table.after_files", "table.after_commit", "table.before_note")
 FED_TIMEOUT_S = 240

@@ -1,4 +1,4 @@
-"""Whoever dies while a backfill is written beside its run: every row is there once.
+"""Whatever dies while a backfill runs next to its pipeline: every row is there once.
 
 The short run is part of every test run, the others of `make kill-matrix`.
 """

@@ -1,8 +1,8 @@
 """A Spark driver that writes streams with faults: `driver.py BOOTSTRAP DIRECTORY CASE...`.
 
-A case is `point:action`. Each has a query, topic, sink id and checkpoint of its own; a query that
-fails is started again. When this process is killed it is started again too, with the same
-arguments, and goes on with the case that it was at. OTTLA_MASTER says where Spark runs.
+A case is `point:action`. Each has its own query, topic, sink id and checkpoint; a failing query is
+restarted. If this process is killed it is restarted too, with the same arguments, and continues
+with the current case. OTTLA_MASTER says where Spark runs.
 """
 
 import os
@@ -28,7 +28,7 @@ def rows() -> list[str]:
 
 
 def main(bootstrap: str, directory: Path, cases: list[str]) -> None:
-    # Its hooks are for this process, not for a test that wants the names of cases from here.
+    # Its hooks are for this process, not for tests that import the case names from here.
     from tests.spark.sink.kill_matrix.faults import FaultySource
 
     source = directory / "input"
@@ -68,7 +68,7 @@ def run_case(spark: Any, bootstrap: str, directory: Path, case: str) -> None:
 
 
 def plan_fault(directory: Path, case: str) -> None:
-    """Once, however often the process is started."""
+    """Once, however often the process starts."""
     faults, planned = Path(os.environ["OTTLA_FAULTS"]), directory / f"{name_of(case)}.planned"
     if planned.exists():
         return

@@ -1,13 +1,13 @@
-"""The data source `ottla_faulty`: the product's own, in which somebody dies at a given point.
+"""The data source `ottla_faulty`: the real one, in which a process dies at a given point.
 
 Importing this puts hooks around steps of the protocol. The directory in OTTLA_FAULTS may hold a
-file `plan` with a point and an action. The first process that comes to that point renames it to
-`fired`, so that it happens once, and does the action:
+file `plan` with a point and an action. The first process to reach that point renames it to `fired`,
+so that it happens once, and performs the action:
 
     worker    kills itself, a Python process
     driver    kills the JVM that it belongs to: all of Spark, when that is local
     executor  the same, in a task of a cluster: an executor
-    broker    asks the test to kill the broker, and goes on when that is done
+    broker    asks the test to kill the broker, and continues once that is done
 """
 
 import functools
@@ -27,11 +27,11 @@ BROKER_TIMEOUT_S = 240
 
 
 class FaultyWriter(writers.StreamWriter):
-    """Here because tasks import the module of the writer that they are sent."""
+    """Defined here because tasks import the module of their writer."""
 
 
 class FaultyBatchWriter(writers.BatchWriter):
-    """The same, for what is no stream."""
+    """The same for batch writes."""
 
 
 class FaultySource(DefaultSource):
@@ -47,7 +47,7 @@ class FaultySource(DefaultSource):
 
 
 def planned_here(point: str) -> str:
-    """The action that is planned for the point, once; empty if there is none."""
+    """The action planned for the point, once; empty if there is none."""
     directory = Path(os.environ["OTTLA_FAULTS"])
     plan, fired = directory / "plan", directory / "fired"
     try:
@@ -67,7 +67,7 @@ def reach(point: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "driver" | "executor":
             os.kill(_jvm(), signal.SIGKILL)
-            signal.pause()  # Until the death of the JVM is ours too.
+            signal.pause()  # Until this process dies with the JVM.
         case "broker":
             _wait_for(directory / "broker-is-down")
 
@@ -102,7 +102,7 @@ def _hook(owner: Any, name: str, *, before: str | None = None, after: str | None
 
 
 def _hook_in_the_middle(owner: Any, name: str, point: str) -> None:
-    """Commits the first transaction, comes to the point, and commits them all."""
+    """Commits the first transaction, passes the point, and commits them all."""
     original = getattr(owner, name)
 
     def commit_transactions(cluster: Any, transactions: list[Any]) -> None:

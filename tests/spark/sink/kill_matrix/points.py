@@ -1,4 +1,4 @@
-"""Where somebody can die; `faults` comes by each of them."""
+"""The points at which a process can die; `faults` passes each of them."""
 
 POINTS = (
     "task.before_opening",

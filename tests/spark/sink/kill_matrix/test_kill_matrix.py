@@ -1,6 +1,6 @@
-"""Whoever dies, at whatever point: every row is there once for a reader of committed records.
+"""Whatever dies at any point: a read_committed consumer sees every row once.
 
-The short run is part of every test run, the whole matrix is `make kill-matrix`.
+A short run is part of every test run; `make kill-matrix` runs the whole matrix.
 """
 
 import os
@@ -24,7 +24,7 @@ from pyspark_ottla.sink.identity import pattern_of
 
 POLL_S = 0.02
 DRIVER_TIMEOUT_S = 800
-CLUSTER = "local-cluster[2,1,1024]"  # Two executors of one thread, processes of their own.
+CLUSTER = "local-cluster[2,1,1024]"  # Two executor processes with one thread each.
 
 SHORT = ["driver.in_commits:driver", "task.after_writing:worker", "driver.in_decision:broker"]
 # One driver process for all cases that do not kill it.
@@ -63,7 +63,7 @@ def run(directory: Path, cases: list[str], master: str = LOCAL) -> None:
 
 
 def progress(directory: Path) -> int:
-    """Cases that were begun or done: each start of the driver gets further with one of these."""
+    """Started or finished cases; each start of the driver makes progress on one of them."""
     return len([*directory.glob("*.planned"), *directory.glob("*.done")])
 
 
@@ -80,7 +80,7 @@ def drive(
     program: str = "tests.spark.sink.kill_matrix.driver",
     look: Callable[[], None] = lambda: None,
 ) -> None:
-    """Until the driver ends, by itself or killed; `look` is called all the while."""
+    """Waits until the driver exits, by itself or killed; keeps calling `look`."""
     command = [sys.executable, "-m", program]
     environment = base_environment() | {"OTTLA_FAULTS": str(faults), "OTTLA_MASTER": master}
     with (directory / "driver.log").open("ab") as log:
@@ -108,7 +108,7 @@ def drive(
 
 
 def serve_broker_fault(broker: BrokerProcess, faults: Path) -> None:
-    """The driver removes `fired` before `broker-is-down`, so who looks at that first sees both."""
+    """The driver removes `fired` before `broker-is-down`, so the latter is checked first."""
     fired, is_down = faults / "fired", faults / "broker-is-down"
     if is_down.exists():
         return
