@@ -76,7 +76,7 @@ def has_records(cluster: ClusterProcesses, count: int) -> bool:
     )
 
 
-def is_told(cluster: ClusterProcesses, text: str) -> bool:
+def is_logged(cluster: ClusterProcesses, text: str) -> bool:
     """In the log of a node."""
     return text in cluster.log_text()
 
@@ -91,8 +91,8 @@ def test_a_node_that_dies_is_replaced_and_leads_again_when_it_is_back(
     cluster.kill(3)
     wait_until(lambda: nodes(cluster)[3]["state"] == "fenced", "fencing")
     wait_until(lambda: set(leaders(cluster)) == {1, 2}, "leaders on the others")
-    wait_until(lambda: is_told(cluster, "node 3 is fenced: its process has ended; new leader of"))
-    wait_until(lambda: is_told(cluster, "the controller has named leaders; leader of"))
+    wait_until(lambda: is_logged(cluster, "node 3 is fenced: its process has ended; new leader of"))
+    wait_until(lambda: is_logged(cluster, "the controller has named leaders; leader of"))
     produce(cluster)
     create(cluster, "uneven", assignment=[[1]] * 4)
     rebalanced = ottla(cluster, "rebalance")

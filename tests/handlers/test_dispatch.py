@@ -16,7 +16,7 @@ from tests.handlers.test_metadata import asking
 from tests.kits.single_node import SingleNode
 
 from ottla.handlers import describe_cluster
-from ottla.handlers.api import UNTOLD, Api, ColdApi, HotApi
+from ottla.handlers.api import UNLISTED, Api, ColdApi, HotApi
 from ottla.handlers.broker import Broker
 from ottla.handlers.table import API_TABLE, TELEMETRY_KEYS
 from ottla.network.session import Session
@@ -43,7 +43,7 @@ def test_the_table_claims_what_the_codec_can_read() -> None:
 
 
 def test_every_version_of_a_client_is_answered(node: SingleNode) -> None:
-    advertised = set(API_TABLE) - UNTOLD - TELEMETRY_KEYS  # It serves no metrics.
+    advertised = set(API_TABLE) - UNLISTED - TELEMETRY_KEYS  # It serves no metrics.
     for version in range(5):
         response = node.ask(API_VERSIONS, version, SOFTWARE)
         assert {api.api_key for api in response.api_keys} == advertised

@@ -169,7 +169,7 @@ def test_the_first_question_creates_the_topic(node):
         "min.insync.replicas": "2",
         "segment.bytes": "104857600",
     }
-    assert [one.key for one in find(node, "a", "b")] == ["a", "b"]
+    assert [group.key for group in find(node, "a", "b")] == ["a", "b"]
 
 
 def test_segments_of_the_offsets_topic_are_as_large_as_a_topic_may_ask_for(start_node):

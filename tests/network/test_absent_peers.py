@@ -188,7 +188,7 @@ def test_a_peer_that_is_back_is_asked_without_waiting(
 def test_an_absence_is_logged_when_it_lasts_and_when_it_ends(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(peers_module, "TOLD_AFTER_S", 0.0)
+    monkeypatch.setattr(peers_module, "REPORTED_AFTER_S", 0.0)
     caplog.set_level(logging.INFO)
 
     async def main() -> None:

@@ -180,7 +180,7 @@ def _wanted(topic: str, offset: int) -> Any:
     return FetchTopic(topic=TopicName(topic), partitions=(partition,))
 
 
-def _told(response: Any) -> dict[str, int]:
+def _high_watermarks(response: Any) -> dict[str, int]:
     """The high watermarks of the partitions in the response."""
     assert response.error_code == ErrorCode.none
     return {t.topic: t.partitions[0].high_watermark for t in response.responses}
@@ -192,14 +192,14 @@ def test_a_fetch_session_from_its_first_to_its_last_request(wire: Wire) -> None:
     first = wire.call(_session_fetch(0, 0, _wanted("left", 0), _wanted("right", 0)))
     session = first.session_id
     assert session
-    assert _told(first) == {"left": 0, "right": 0}
-    assert _told(wire.call(_session_fetch(session, 1))) == {}
+    assert _high_watermarks(first) == {"left": 0, "right": 0}
+    assert _high_watermarks(wire.call(_session_fetch(session, 1))) == {}
     wire.call(produce("right", batch(b"a")))
-    assert _told(wire.call(_session_fetch(session, 2))) == {"right": 1}
-    assert _told(wire.call(_session_fetch(session, 3, _wanted("right", 1)))) == {}
+    assert _high_watermarks(wire.call(_session_fetch(session, 2))) == {"right": 1}
+    assert _high_watermarks(wire.call(_session_fetch(session, 3, _wanted("right", 1)))) == {}
     for topic in ("left", "right"):
         wire.call(produce(topic, batch(b"b")))
-    assert _told(wire.call(_session_fetch(session, 4, forget=("right",)))) == {"left": 1}
+    assert _high_watermarks(wire.call(_session_fetch(session, 4, forget=("right",)))) == {"left": 1}
     delete_topic(wire, "left")
     gone = wire.call(_session_fetch(session, 5))
     assert gone.responses[0].partitions[0].error_code == ErrorCode.unknown_topic_or_partition

@@ -174,10 +174,10 @@ def test_what_does_not_exist_is_said(topic: str, open_reader: Any) -> None:
 
 def test_times(cluster: Cluster, open_reader: Any) -> None:
     topic = create_topic(cluster, partitions=2)
-    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for hour in range(5):
-        write(cluster, one, Record(timestamp=hour * HOUR_MS, value=b"%d" % hour))
-    write(cluster, two, Record(timestamp=0, value=b"early"))
+        write(cluster, first, Record(timestamp=hour * HOUR_MS, value=b"%d" % hour))
+    write(cluster, second, Record(timestamp=0, value=b"early"))
     late = {"startingOffsetsByTimestampStrategy": "latest"}
     third = str(3 * HOUR_MS)
     assert values(open_reader(topic, startingTimestamp=third, **late)) == [b"3", b"4"]

@@ -29,7 +29,7 @@ def decode(kind: Any, *values: bytes | None) -> Any:
     return decoded.values.to_pylist(), decoded.bad
 
 
-def one(kind: Any, text: str) -> Any:
+def value_of(kind: Any, text: str) -> Any:
     """The value of field `x` of a type."""
     (row,), bad = decode(pa.struct([("x", kind)]), b'{"x": %s}' % text.encode())
     assert not bad, bad
@@ -93,21 +93,24 @@ def test_values_over_many_lines_and_slices() -> None:
 
 def test_types_that_json_has_no_word_for() -> None:
     utc = dt.UTC
-    assert one(pa.timestamp("us", tz="UTC"), '"2024-05-01T10:00:00.5Z"') == dt.datetime(
+    assert value_of(pa.timestamp("us", tz="UTC"), '"2024-05-01T10:00:00.5Z"') == dt.datetime(
         2024, 5, 1, 10, 0, 0, 500_000, utc
     )
-    assert one(pa.timestamp("us", tz="UTC"), '"2024-05-01 10:00:00"').astimezone(
+    assert value_of(pa.timestamp("us", tz="UTC"), '"2024-05-01 10:00:00"').astimezone(
         utc
     ) == dt.datetime(2024, 5, 1, 10, tzinfo=utc)
-    assert one(pa.timestamp("us"), '"2024-05-01T10:00:00"') == dt.datetime(2024, 5, 1, 10)
-    assert one(pa.date32(), '"2024-05-01"') == dt.date(2024, 5, 1)
-    assert one(pa.decimal128(10, 2), '"12.50"') == decimal.Decimal("12.50")
-    assert one(pa.decimal128(10, 2), "12.5") == decimal.Decimal("12.50")
-    assert one(pa.binary(), '"aGVsbG8="') == b"hello"
-    assert one(pa.map_(pa.string(), pa.int32()), '{"a": 1, "b": null}') == [("a", 1), ("b", None)]
-    assert one(pa.string(), "12") == "12"
-    assert one(pa.string(), '{"a": [1, 2]}') == '{"a":[1,2]}'
-    assert one(pa.float32(), "3") == 3.0
+    assert value_of(pa.timestamp("us"), '"2024-05-01T10:00:00"') == dt.datetime(2024, 5, 1, 10)
+    assert value_of(pa.date32(), '"2024-05-01"') == dt.date(2024, 5, 1)
+    assert value_of(pa.decimal128(10, 2), '"12.50"') == decimal.Decimal("12.50")
+    assert value_of(pa.decimal128(10, 2), "12.5") == decimal.Decimal("12.50")
+    assert value_of(pa.binary(), '"aGVsbG8="') == b"hello"
+    assert value_of(pa.map_(pa.string(), pa.int32()), '{"a": 1, "b": null}') == [
+        ("a", 1),
+        ("b", None),
+    ]
+    assert value_of(pa.string(), "12") == "12"
+    assert value_of(pa.string(), '{"a": [1, 2]}') == '{"a":[1,2]}'
+    assert value_of(pa.float32(), "3") == 3.0
 
 
 @pytest.mark.parametrize(

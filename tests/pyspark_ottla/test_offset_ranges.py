@@ -58,9 +58,9 @@ def test_a_limited_batch_moves_every_partition_and_ends_in_time(
 
 
 def test_a_partition_that_became_shorter_is_left_where_it_ends() -> None:
-    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
-    limited = limit_offsets({one: 50, two: 0}, {one: 10, two: 100}, 20)
-    assert limited == {one: 10, two: 20}
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    limited = limit_offsets({first: 50, second: 0}, {first: 10, second: 100}, 20)
+    assert limited == {first: 10, second: 20}
 
 
 def test_small_neighbours_are_read_by_one_task() -> None:

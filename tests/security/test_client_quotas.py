@@ -21,10 +21,10 @@ def quotas_of(entity: Entity, key: str, bound: float) -> ClientQuotas:
 
 def test_sessions_of_one_user_share_its_quota() -> None:
     quotas = quotas_of(ANN, PRODUCER_BYTE_RATE, 100)
-    one, two = quotas.of(None, "ann", "a", 0), quotas.of(None, "ann", "b", 0)
-    assert one.produce is not None
-    assert one.produce is two.produce
-    assert (one.fetch, one.request) == (None, None)
+    first, second = quotas.of(None, "ann", "a", 0), quotas.of(None, "ann", "b", 0)
+    assert first.produce is not None
+    assert first.produce is second.produce
+    assert (first.fetch, first.request) == (None, None)
     assert quotas.of(None, "bob", "a", 0).produce is None
 
 

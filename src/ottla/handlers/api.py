@@ -18,7 +18,7 @@ BETWEEN_BROKERS: Final = INTERNAL_KEYS | {27, 52, 53, 54, 58, 59, 82, 83, 84, 85
 
 
 # Requests only between brokers, which Kafka's brokers do not announce to clients.
-UNTOLD: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82})
+UNLISTED: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 73, 82})
 INIT_PRODUCER_ID_KEY: Final = 22
 TWO_PHASE_VERSION: Final = 6  # Of InitProducerId: allows two-phase commit (KIP-939).
 
@@ -66,7 +66,7 @@ def claimed_versions(table: Iterable[Api], *, two_phase: bool) -> dict[int, tupl
     claimed = {
         api.key: (api.claimed_low if isinstance(api, HotApi) else api.low, api.high)
         for api in table
-        if api.key not in UNTOLD
+        if api.key not in UNLISTED
     }
     if not two_phase:
         claimed[INIT_PRODUCER_ID_KEY] = (claimed[INIT_PRODUCER_ID_KEY][0], TWO_PHASE_VERSION - 1)

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 RESPONSE_BYTES_MAX: Final = 1 << 28
 BACKOFF_FIRST_S: Final = 0.02
 BACKOFF_MAX_S: Final = 1.0
-TOLD_AFTER_S: Final = 3.0  # A restart takes less.
+REPORTED_AFTER_S: Final = 3.0  # A restart takes less.
 _BUFFER_BYTES: Final = 1 << 16
 _SIZE_BYTES: Final = 4
 _CORRELATION_ID_BYTES: Final = 4
@@ -219,7 +219,7 @@ class Peers:
         absence.attempts[purpose] = (count + 1, now_s + longest_s * (1 + self._random()) / 2)
         absence.attempts_count += 1
         absence.is_refused = error is PeerRefused
-        if not absence.reported and now_s - absence.since_s >= TOLD_AFTER_S:
+        if not absence.reported and now_s - absence.since_s >= REPORTED_AFTER_S:
             absence.reported = True
             logger.warning(
                 "%s %s; it has not answered for %.0f s, retrying until it does",

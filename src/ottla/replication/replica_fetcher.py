@@ -43,7 +43,7 @@ THROTTLED_MAX_MS: Final = 500.0  # Then the throttle is checked again.
 APPENDED_BYTES_MAX: Final = 1 << 20  # Appended in one turn of the loop.
 
 _OFFSET_BYTES: Final = 8
-_TRUNCATIONS_TOLD_MAX: Final = 5  # In one round; a failover can cause thousands.
+_TRUNCATIONS_LOGGED_MAX: Final = 5  # In one round; a failover can cause thousands.
 
 # The leader has forgotten the session, which must be opened again.
 _SESSION_ERRORS: Final = frozenset(
@@ -343,7 +343,7 @@ class ReplicaFetcher:
             log = replica.partition.log
             is_usual = offset >= log.high_watermark
             usual_count += is_usual
-            if is_usual and usual_count > _TRUNCATIONS_TOLD_MAX:
+            if is_usual and usual_count > _TRUNCATIONS_LOGGED_MAX:
                 continue
             logger.log(
                 logging.INFO if is_usual else logging.WARNING,
@@ -354,10 +354,10 @@ class ReplicaFetcher:
                 offset,
                 self.leader_id,
             )
-        if usual_count > _TRUNCATIONS_TOLD_MAX:
+        if usual_count > _TRUNCATIONS_LOGGED_MAX:
             logger.info(
                 "%d more logs resume where they agree with broker %d, with all that is committed",
-                usual_count - _TRUNCATIONS_TOLD_MAX,
+                usual_count - _TRUNCATIONS_LOGGED_MAX,
                 self.leader_id,
             )
 

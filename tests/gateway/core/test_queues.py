@@ -114,9 +114,9 @@ def test_a_settled_delivery_cannot_be_settled_again(bootstrap: str, topic: str) 
 
     async def work() -> None:
         async with gateway(bootstrap) as queues:
-            one, two = await drain(queues, topic, "g", 2)
-            assert (await queues.acknowledge([one.handle]))[0].error is None
-            both = await queues.acknowledge([one.handle, two.handle])
+            first, second = await drain(queues, topic, "g", 2)
+            assert (await queues.acknowledge([first.handle]))[0].error is None
+            both = await queues.acknowledge([first.handle, second.handle])
             assert [each.error for each in both] == [SettleError.EXPIRED, None]
 
     run(work)
@@ -161,10 +161,10 @@ def test_what_is_rejected_does_not_come_again(bootstrap: str, topic: str) -> Non
 
     async def work() -> None:
         async with gateway(bootstrap) as queues:
-            one, two = await drain(queues, topic, "g", 2)
-            assert (await queues.reject([one.handle]))[0].error is None
-            assert (await queues.release([two.handle], delay_ms=0))[0].error is None
-            assert values(await drain(queues, topic, "g", 1)) == [two.value]
+            first, second = await drain(queues, topic, "g", 2)
+            assert (await queues.reject([first.handle]))[0].error is None
+            assert (await queues.release([second.handle], delay_ms=0))[0].error is None
+            assert values(await drain(queues, topic, "g", 1)) == [second.value]
             assert await queues.receive(topic, "g", count=10) == []
 
     run(work)
@@ -297,15 +297,15 @@ def test_any_gateway_settles_what_another_delivered(bootstrap: str, topic: str) 
         async with gateway(bootstrap) as other:
             await require_held_locks(other)
             async with gateway(bootstrap) as queues:
-                one, two, three = await drain(queues, topic, "g", 3)
+                first, second, third = await drain(queues, topic, "g", 3)
             # That gateway is gone, along with its member, session and connections.
             assert await other.receive(topic, "g", count=10) == []
-            assert (await other.acknowledge([one.handle]))[0].error is None
-            assert (await other.extend([two.handle], lock_ms=600_000))[0].error is None
-            assert (await other.release([three.handle], delay_ms=0))[0].error is None
+            assert (await other.acknowledge([first.handle]))[0].error is None
+            assert (await other.extend([second.handle], lock_ms=600_000))[0].error is None
+            assert (await other.release([third.handle], delay_ms=0))[0].error is None
             (again,) = await drain(other, topic, "g", 1)
-            assert again.value == three.value
-            assert (await other.acknowledge([two.handle]))[0].error is None
+            assert again.value == third.value
+            assert (await other.acknowledge([second.handle]))[0].error is None
 
     run(work)
 

@@ -117,10 +117,10 @@ def test_a_repartition_topic_that_nothing_is_written_to() -> None:
 
 
 def test_the_order_in_which_topics_are_named_does_not_matter() -> None:
-    one = topology(
+    ordered = topology(
         part("0", "a", "b", together=[CopartitionGroup(source_topics=(i16(0),))]), part("1", "c")
     )
     other = topology(
         part("1", "c"), part("0", "b", "a", together=[CopartitionGroup(source_topics=(i16(1),))])
     )
-    assert topology_of(one) == topology_of(other)
+    assert topology_of(ordered) == topology_of(other)

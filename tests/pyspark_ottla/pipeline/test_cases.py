@@ -35,11 +35,11 @@ def pipeline(directory: Path, inside: str = "", beside: str = "") -> Pipeline:
 def test_cases_in_the_file_and_beside_it(tmp_path: Path) -> None:
     inside = "tests:\n  one:\n    given: {lines: [a]}\n    expect: {out: [{value: a}]}\n"
     beside = "\ntwo:\n  batches:\n  - given: {lines: [a]}\n  - {fails: no such}\n"
-    one, two = find_cases(pipeline(tmp_path, inside, beside))
-    assert (one.name, one.path.name, one.line) == ("one", "lines.yaml", 7)
-    assert one.batches[0].expect == {"out": [{"value": "a"}]}
-    assert (two.name, two.path.name, two.line) == ("two", "lines.test.yaml", 2)
-    assert [batch.fails for batch in two.batches] == ["", "no such"]
+    inner, outer = find_cases(pipeline(tmp_path, inside, beside))
+    assert (inner.name, inner.path.name, inner.line) == ("one", "lines.yaml", 7)
+    assert inner.batches[0].expect == {"out": [{"value": "a"}]}
+    assert (outer.name, outer.path.name, outer.line) == ("two", "lines.test.yaml", 2)
+    assert [batch.fails for batch in outer.batches] == ["", "no such"]
 
 
 @pytest.mark.parametrize(
