@@ -39,7 +39,7 @@ PLANT_SEEDS_COUNT_MAX = 100
 SEEDS_OF_PLANTS = {
     "ack-before-commit": 0,
     "truncate-by-high-watermark": 0,
-    "vote-twice": 6,
+    "vote-twice": 80,
     "vote-without-sync": 0,
     "commit-offsets-before-replication": 2,
     "repair-in-sync": 0,
