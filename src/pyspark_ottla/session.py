@@ -119,6 +119,9 @@ def session_settings(cores: int | None = None) -> dict[str, str]:
         "spark.sql.streaming.checkpointFileManagerClass": (
             f"{CHECKPOINT_FILE_MANAGERS}.FileSystemBasedCheckpointFileManager"
         ),
+        # A driver killed while it writes the first offsets leaves a temporary file. From Spark 4.1
+        # on, the query would not start again, as if the checkpoint were another query's.
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
         # How long a stream sleeps after finding nothing new.
         "spark.sql.streaming.pollingDelay": "1ms",
         # State larger than the heap; checkpoints contain only changes.

@@ -18,6 +18,11 @@ UNDECLARED = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled",
 }
 
+SINCE_4_1 = {
+    "spark.sql.python.filterPushdown.enabled",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
+}
+
 SCRIPT = """\
 import sys
 from pyspark_ottla import spark_session
@@ -40,7 +45,7 @@ print(reader.option("subscribe", sys.argv[2]).load().count())
 def test_spark_knows_every_setting(spark: Any) -> None:
     """Unknown names are ignored, and renamed ones may be too."""
     names = {name for name in session_settings() if name.startswith("spark.sql.")}
-    later = set() if HAS_FILTERS else {"spark.sql.python.filterPushdown.enabled"}
+    later = set() if HAS_FILTERS else SINCE_4_1
     assert {name for name in names if not spark.conf.isModifiable(name)} == UNDECLARED | later
 
 

@@ -77,6 +77,18 @@ def test_each_record_once_over_restarts_in_limited_batches(
     assert reported_offset(progress["endOffset"])[topic] == {"0": 22}
 
 
+def test_a_query_starts_again_when_its_driver_died_in_the_first_batch(
+    cluster: Cluster, topic: str, streams: Streams, tmp_path: Path
+) -> None:
+    """Before it had renamed the file with the offsets."""
+    write(cluster, TopicPartition(topic, 0), b"first")
+    offsets = tmp_path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    offsets.joinpath(".0.d3209d4f-f812-4b83-871d-85b2b93fe129.tmp").write_text("v1\n")
+    streams.run(subscribe=topic)
+    assert streams.rows() == [b"first"]
+
+
 def test_a_running_query_sees_records_partitions_and_topics_that_come(
     cluster: Cluster, topic: str, streams: Streams
 ) -> None:
