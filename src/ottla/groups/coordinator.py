@@ -329,10 +329,16 @@ class GroupMachine:
     def begin_share_alteration(self, group_id: str) -> Result[int]:
         return state_partitions.begin_alteration(self._state, group_id)
 
-    def remove_share_partitions(
+    def share_partitions_with_state(self, group_id: str) -> Assignment:
+        return state_partitions.with_state(self._state, group_id)
+
+    def begin_share_removal(
         self, group_id: str, partitions: Assignment, now_ms: int
     ) -> Result[None]:
-        return state_partitions.list_removed(self._state, group_id, partitions, now_ms)
+        return state_partitions.begin_removal(self._state, group_id, partitions, now_ms)
+
+    def end_share_removal(self, group_id: str, partitions: Assignment, now_ms: int) -> Result[None]:
+        return state_partitions.end_removal(self._state, group_id, partitions, now_ms)
 
     # Streams groups.
 

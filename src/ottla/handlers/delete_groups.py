@@ -40,8 +40,8 @@ async def handle(
 async def _delete(broker: Broker, group_id: GroupId) -> tuple[DeletableGroupResult, ...]:
     machine = broker.groups.find(group_id).machine
     if machine.has_share_group(group_id):
-        group = machine.share_group(group_id)
-        await remove_share_offsets(broker, group_id, group.initialized)
+        partitions = machine.share_partitions_with_state(group_id)
+        await remove_share_offsets(broker, group_id, partitions)
     return await submit(broker, group_id, lambda machine, _: machine.delete_groups((group_id,)))
 
 

@@ -14,7 +14,7 @@ from ottla.groups.partitions import by_topic
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.refusals import refuse_with
-from ottla.handlers.share_state import find_share_group, remove_share_offsets
+from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -25,15 +25,16 @@ async def handle(
 ) -> DeleteShareGroupOffsetsResponse:
     require(context, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = denied_topics(context, Operation.READ, (topic.topic_name for topic in request.topics))
-    group = find_share_group(broker, request.group_id)
-    group.validate_delete()
-    known = by_topic(group.initialized)
+    machine = broker.groups.find(request.group_id).machine
+    machine.share_group(request.group_id).validate_delete()
+    found = machine.share_partitions_with_state(request.group_id)
+    known = by_topic(found)
     ids = {
         topic.topic_name: broker.image.topic_id(topic.topic_name)
         for topic in request.topics
         if topic.topic_name not in denied
     }
-    wanted = frozenset(each for each in group.initialized if each.topic_id in ids.values())
+    wanted = frozenset(each for each in found if each.topic_id in ids.values())
     if wanted:
         await remove_share_offsets(broker, request.group_id, wanted)
     responses = []

@@ -1,7 +1,7 @@
 """Changes that affect both the group coordinator's list of share-partitions and their state.
 
-State is created before a partition is listed, and removed after it is no longer listed; a failed
-step is repeated by the next request that needs it.
+State is created before a partition is listed, and its topic counts as being deleted until the state
+is gone; a failed step is repeated by the next request that needs it.
 """
 
 import asyncio
@@ -63,9 +63,19 @@ async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assign
     await submit(
         broker,
         group_id,
-        lambda machine, now_ms: machine.remove_share_partitions(group_id, partitions, now_ms),
+        lambda machine, now_ms: machine.begin_share_removal(group_id, partitions, now_ms),
     )
     keys = [SharePartitionKey(group_id, *topic_partition) for topic_partition in partitions]
     for key in keys:
         broker.share.partitions.drop(key)
-    await asyncio.gather(*map(broker.share.persister.delete, keys))
+    # None may be under way after a failure: it could delete what a new member begins.
+    deletions = await asyncio.gather(
+        *map(broker.share.persister.delete, keys), return_exceptions=True
+    )
+    for failure in filter(None, deletions):
+        raise failure
+    await submit(
+        broker,
+        group_id,
+        lambda machine, now_ms: machine.end_share_removal(group_id, partitions, now_ms),
+    )

@@ -356,6 +356,68 @@ def test_offsets_of_a_group_with_members_stay() -> None:
     epoch = machine.share_group("g").epoch
 
     assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == epoch + 1
-    coordinator.run(lambda now_ms: machine.remove_share_partitions("g", ALL_OF_T, now_ms))
+    coordinator.run(lambda now_ms: machine.begin_share_removal("g", ALL_OF_T, now_ms))
     assert machine.share_group("g").initialized == frozenset()
     assert machine.share_group("g").epoch == epoch + 2, "state that is left is not taken up again"
+
+
+def removing() -> Coordinator:
+    """The removal of the group's state has begun."""
+    coordinator, _ = joined("a")
+    beat(coordinator, "a", -1)
+    machine = coordinator.machine
+    coordinator.run(lambda now_ms: machine.begin_share_removal("g", ALL_OF_T, now_ms))
+    return coordinator
+
+
+def end_removal(coordinator: Coordinator) -> None:
+    machine = coordinator.machine
+    coordinator.run(lambda now_ms: machine.end_share_removal("g", ALL_OF_T, now_ms))
+
+
+def state_record(*deleting: str) -> Record:
+    topics = tuple(records.TopicInfo(topic_id=T_ID, topic_name=name) for name in deleting)
+    return Record(
+        records.ShareGroupStatePartitionMetadataKey(group_id="g"),
+        records.ShareGroupStatePartitionMetadataValue(deleting_topics=topics),
+    )
+
+
+def test_state_is_known_until_it_is_removed() -> None:
+    coordinator = removing()
+    assert coordinator.last_records[0] == state_record("t")
+    coordinator.reload()
+    assert coordinator.machine.share_partitions_with_state("g") == ALL_OF_T
+
+    end_removal(coordinator)
+
+    assert coordinator.last_records == (state_record(),)
+    assert coordinator.machine.share_partitions_with_state("g") == frozenset()
+
+
+def test_the_state_of_a_deleted_topic_need_not_be_removed() -> None:
+    coordinator = removing()
+    del coordinator.catalog.topics["t"]
+
+    assert coordinator.machine.share_partitions_with_state("g") == frozenset()
+    end_removal(coordinator)
+    assert coordinator.last_records == (state_record(),)
+
+
+def test_the_state_of_a_member_that_joined_during_the_removal_is_created_again() -> None:
+    coordinator = removing()
+    beat(coordinator, "b")
+    initialize(coordinator)
+    epoch = beat(coordinator, "b", topics=("t",)).member_epoch
+
+    end_removal(coordinator)
+
+    assert coordinator.last_records == (state_record(), epoch_record(epoch + 1, 0))
+    assert coordinator.machine.uninitialized_share_partitions("g") == ALL_OF_T
+    assert assigned(beat(coordinator, "b", epoch)) == []
+
+
+def test_what_is_removed_from_a_group_that_was_deleted_meanwhile() -> None:
+    coordinator = Coordinator()
+    end_removal(coordinator)
+    assert coordinator.last_records == ()

@@ -1,16 +1,19 @@
 """The share-partitions that have state at the share coordinator.
 
-The group coordinator has the list and the share coordinator the state, so a change takes two steps:
-state is created before a partition is listed, and removed after it is no longer listed. After a
-failure the steps are repeated from the beginning; both are idempotent.
+The group coordinator has the list and the share coordinator the state, so a change takes steps.
+State is created before a partition is listed. Before it is deleted, its topic moves to the topics
+being deleted, where it stays until the state is gone. After a failure the steps are repeated from
+the beginning; all are idempotent.
 """
 
 from collections.abc import Iterable
+from uuid import UUID
 
-from ottla.groups.partitions import Assignment, by_topic
+from ottla.groups.partitions import Assignment, all_partitions, by_topic
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.records import (
     ShareGroupStatePartitionMetadataValue,
+    TopicInfo,
     TopicPartitionsInfo,
 )
 from ottla.groups.share.target import assignable_hash, subscribed_partitions
@@ -62,32 +65,96 @@ def begin_alteration(state: CoordinatorState, group_id: str) -> Result[int]:
     return Result(epoch, (group.epoch_record(epoch, group.metadata_hash),))
 
 
-def list_removed(
+def with_state(state: CoordinatorState, group_id: str) -> Assignment:
+    """Partitions that may have state: those of topics that are listed or being deleted.
+
+    The share coordinator itself removes the state of topics that no longer exist.
+    """
+    group = share_group(state, group_id)
+    deleting = {topic.topic_id for topic in group.state_partitions.deleting_topics}
+    topic_ids = deleting | by_topic(group.initialized).keys()
+    return frozenset(all_partitions(_existing(state, topic_ids)))
+
+
+def begin_removal(
     state: CoordinatorState, group_id: str, partitions: Assignment, now_ms: int
 ) -> Result[None]:
     """In the new epoch, state that is left because its removal failed begins anew."""
     group = share_group(state, group_id)
     group.validate_delete()
-    value = _value(state, group, group.initialized - partitions, now_ms)
+    removed = by_topic(partitions).keys()
+    deleting = {topic.topic_id for topic in group.state_partitions.deleting_topics} | removed
+    value = _value(state, group, group.initialized - partitions, now_ms, deleting)
     epoch = group.epoch_record(group.epoch + 1, group.metadata_hash)
     return Result(None, (group.state_record(value), epoch))
 
 
+def end_removal(
+    state: CoordinatorState, group_id: str, partitions: Assignment, now_ms: int
+) -> Result[None]:
+    """Their state is gone, also that which a new member may have had created meanwhile."""
+    group = state.share_groups.get(group_id)
+    if group is None:
+        return Result(None)
+    deleting = {topic.topic_id for topic in group.state_partitions.deleting_topics}
+    left = deleting - by_topic(partitions).keys()
+    initialized = group.initialized - partitions
+    record = group.state_record(_value(state, group, initialized, now_ms, left))
+    if initialized == group.initialized:
+        return Result(None, (record,))
+    assignable = initialized & subscribed_partitions(group, state.catalog)
+    epoch = group.epoch_record(group.epoch + 1, assignable_hash(assignable))
+    return Result(None, (record, epoch))
+
+
+def _existing(state: CoordinatorState, topic_ids: Iterable[UUID | None]) -> dict[UUID, int]:
+    """Those topics that exist, with their partition counts."""
+    counts = {}
+    for topic_id in topic_ids:
+        name = None if topic_id is None else state.catalog.topic_name(topic_id)
+        count = None if name is None else state.catalog.partition_count(name)
+        if topic_id is not None and count is not None:
+            counts[topic_id] = count
+    return counts
+
+
 def _value(
-    state: CoordinatorState, group: ShareGroup, initialized: Assignment, now_ms: int
+    state: CoordinatorState,
+    group: ShareGroup,
+    initialized: Assignment,
+    now_ms: int,
+    deleting: Iterable[UUID | None] | None = None,
 ) -> ShareGroupStatePartitionMetadataValue:
-    known = {topic.topic_id: topic for topic in group.state_partitions.initialized_topics}
+    """Unless given, the topics being deleted stay what they are."""
+    before = group.state_partitions
+    return ShareGroupStatePartitionMetadataValue(
+        initialized_topics=tuple(_infos(state, before, initialized, now_ms)),
+        deleting_topics=before.deleting_topics if deleting is None else _topics(state, deleting),
+    )
 
-    def infos() -> Iterable[TopicPartitionsInfo]:
-        for topic_id, partitions in by_topic(initialized).items():
-            before = known.get(topic_id)
-            name = state.catalog.topic_name(topic_id) or (before.topic_name if before else None)
-            if name is not None:
-                yield TopicPartitionsInfo(
-                    topic_id=topic_id,
-                    topic_name=name,
-                    partitions=partitions,
-                    create_timestamp=before.create_timestamp if before else now_ms,
-                )
 
-    return ShareGroupStatePartitionMetadataValue(initialized_topics=tuple(infos()))
+def _infos(
+    state: CoordinatorState,
+    before: ShareGroupStatePartitionMetadataValue,
+    initialized: Assignment,
+    now_ms: int,
+) -> Iterable[TopicPartitionsInfo]:
+    known = {topic.topic_id: topic for topic in before.initialized_topics}
+    for topic_id, partitions in by_topic(initialized).items():
+        info = known.get(topic_id)
+        name = state.catalog.topic_name(topic_id) or (info.topic_name if info else None)
+        if name is not None:
+            yield TopicPartitionsInfo(
+                topic_id=topic_id,
+                topic_name=name,
+                partitions=partitions,
+                create_timestamp=info.create_timestamp if info else now_ms,
+            )
+
+
+def _topics(state: CoordinatorState, topic_ids: Iterable[UUID | None]) -> tuple[TopicInfo, ...]:
+    """Those that exist: nothing is left to delete of the others."""
+    return tuple(
+        TopicInfo(topic_id=topic_id, topic_name=state.catalog.topic_name(topic_id) or "")
+        for topic_id in sorted(_existing(state, topic_ids))
+    )
