@@ -17,9 +17,11 @@ from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
 
 from ottla.cli.backups.cluster_state import ClusterState, read_state
+from ottla.cli.backups.parallel import wire_cluster
 from ottla.cli.backups.partition_backup import PartitionBackup
 from ottla.cli.backups.state_changes import apply_groups
 from ottla.cli.backups.store import DirectoryStore, ObjectStore
+from ottla.cli.connection import Connection
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.groups import commit_offsets
 from ottla.client.wire.importing import Importer
@@ -259,6 +261,30 @@ def test_a_run_that_was_interrupted_is_gone_on_with(
         data = b"".join(bytes(part) for name in store.names(".log") for part in store.stream(name))
         assert data == read_raw(cluster, topic_partition)
         assert sum(sizes) < len(data)
+
+
+def test_a_backup_goes_on_when_the_leader_of_the_source_dies(tmp_path: Path) -> None:
+    topic_partition = TopicPartition("moved", 0)
+    store = DirectoryStore(tmp_path)
+    with (
+        EmbeddedCluster(3) as source,
+        wire_cluster(Connection(source.bootstrap_servers), gives_up=True) as cluster,
+    ):
+        ensure_topic(cluster, "moved", partitions=1, replication_factor=3)
+        for number in range(40):
+            produce(cluster, {topic_partition: batch(b"%d" % number * 10_000)})
+        copied: list[int] = []
+
+        def kill_leader(offsets: int, _: int) -> None:
+            copied.append(offsets)
+            if sum(copied) == 20:
+                source.kill_node(source.leader("moved"))
+
+        partition = PartitionBackup(store, "p", topic_partition, fetch_bytes_max=1)
+        assert partition.run(cluster, 0, 40, kill_leader) == 0
+        data = b"".join(bytes(part) for name in store.names(".log") for part in store.stream(name))
+        assert data == read_raw(cluster, topic_partition)
+    assert sum(copied) == 40
 
 
 def test_a_restore_that_was_interrupted_goes_on_through_a_change_of_leaders(

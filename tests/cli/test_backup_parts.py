@@ -11,12 +11,15 @@ from tests.client.topics import delete_topic
 from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
 
+from ottla.cli.backups import parallel
 from ottla.cli.backups.importing import ImportRun
 from ottla.cli.backups.manifest import TopicBackup
+from ottla.cli.backups.parallel import LOOK_INTERVAL_S, ControllerWatch
 from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
 from ottla.cli.backups.state_changes import close_import
 from ottla.cli.backups.store import DirectoryStore
 from ottla.cli.backups.topics import chosen, create_open, read_topics
+from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.fetching import Fetched
@@ -89,9 +92,32 @@ def test_one_empty_answer_is_not_taken_for_a_gap() -> None:
     assert silent.count == EMPTY_ANSWERS_MAX + 1
 
 
+def test_a_new_leader_whose_followers_have_not_confirmed_all_is_asked_again() -> None:
+    first, rest = stored(0, 3), stored(3, 7)
+    leader = Answers(answer(first), *[answer(b"", 3)] * (EMPTY_ANSWERS_MAX + 2), answer(rest))
+    assert read(leader, 10) == [(len(first), 3), (len(rest), 10)]
+
+
+def test_a_cluster_has_time_to_elect_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any broker may know it: the one that was named may be the one that died."""
+    looked: list[str] = []
+    monkeypatch.setattr(
+        parallel, "check_controller", lambda connection: looked.append(connection.bootstrap_server)
+    )
+    watch = ControllerWatch(Connection("named:9092"), lambda: "named:9092,other:9092")
+    for trying_s in (0.0, 0.05, LOOK_INTERVAL_S - 1):
+        watch(trying_s)
+    assert looked == []
+    for trying_s in (LOOK_INTERVAL_S, LOOK_INTERVAL_S + 1, 0.05, LOOK_INTERVAL_S - 1):
+        watch(trying_s)
+    assert looked == ["named:9092,other:9092"]
+    watch(LOOK_INTERVAL_S)
+    assert len(looked) == 2
+
+
 def test_a_log_that_became_shorter_is_told() -> None:
     with pytest.raises(CommandError, match="ends at 3, and ended at 10"):
-        read(Answers(answer(b"", 3)), 10)
+        list(source_batches(Answers(answer(b"", 3)), PLACE, 0, 10, retry_ms=0))  # type: ignore[arg-type]
 
 
 def test_a_log_that_is_another_one_is_told() -> None:

@@ -13,7 +13,7 @@ class GivenUp(Exception):
 def test_on_retry_can_end_an_operation_that_would_be_tried_again() -> None:
     tries: list[int] = []
 
-    def give_up() -> None:
+    def give_up(_: float) -> None:
         if len(tries) == 2:
             raise GivenUp
 
@@ -21,6 +21,8 @@ def test_on_retry_can_end_an_operation_that_would_be_tried_again() -> None:
         tries.append(len(tries))
         raise Unreachable("127.0.0.1:1", OSError("nobody is there"))
 
-    with Cluster("127.0.0.1:1", on_retry=give_up) as cluster, pytest.raises(GivenUp):
-        cluster.retry(operation)
+    with Cluster("127.0.0.1:1") as cluster:
+        cluster.on_retry = give_up
+        with pytest.raises(GivenUp):
+            cluster.retry(operation)
     assert tries == [0, 1]

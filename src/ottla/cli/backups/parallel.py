@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -27,26 +28,35 @@ LOOK_INTERVAL_S = 5.0
 
 def wire_cluster(connection: Connection, *, gives_up: bool = False) -> Cluster:
     """For one thread. With `gives_up` it does not wait for a cluster without a controller."""
-    return Cluster(
+    cluster = Cluster(
         connection.bootstrap_server,
         client_id="ottla-cli",
         retry_timeout_ms=RETRY_MS,
         security=connection.security(),
-        on_retry=_Watch(connection) if gives_up else lambda: None,
     )
+    if gives_up:
+        cluster.on_retry = ControllerWatch(connection, lambda: cluster.servers)
+    return cluster
 
 
-class _Watch:
-    """Looks for a controller now and then while something is tried again."""
+class ControllerWatch:
+    """Looks for a controller now and then while an operation is tried again.
 
-    def __init__(self, connection: Connection) -> None:
+    Not before the cluster has had time to elect one, and on any of its brokers, because the one
+    that failed may be the one that was named.
+    """
+
+    def __init__(self, connection: Connection, servers: Callable[[], str]) -> None:
         self._connection = connection
-        self._looked_at_s = time.monotonic()
+        self._servers = servers
+        self._looked_after_s = 0.0  # Since the operation began.
 
-    def __call__(self) -> None:
-        if time.monotonic() >= self._looked_at_s + LOOK_INTERVAL_S:
-            check_controller(self._connection)
-            self._looked_at_s = time.monotonic()
+    def __call__(self, trying_s: float) -> None:
+        if trying_s < self._looked_after_s:
+            self._looked_after_s = 0.0  # It is another operation.
+        if trying_s >= self._looked_after_s + LOOK_INTERVAL_S:
+            self._looked_after_s = trying_s
+            check_controller(replace(self._connection, bootstrap_server=self._servers()))
 
 
 @contextmanager
@@ -154,7 +164,8 @@ class Progress:
 class Patience:
     """With a copy that fails: as long as it makes progress, and for a minute without."""
 
-    def __init__(self) -> None:
+    def __init__(self, retry_ms: int = RETRY_MS) -> None:
+        self._retry_ms = retry_ms
         self._deadline = 0.0
         self._pause_s = 0.0
         self._start_again()
@@ -167,11 +178,11 @@ class Patience:
             raise error
         if progressed:
             self._start_again()
-        elif time.monotonic() > self._deadline:
+        elif time.monotonic() >= self._deadline:
             raise error
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, PAUSE_S_MAX)
 
     def _start_again(self) -> None:
-        self._deadline = time.monotonic() + RETRY_MS / 1000
+        self._deadline = time.monotonic() + self._retry_ms / 1000
         self._pause_s = 0.05

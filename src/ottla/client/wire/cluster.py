@@ -17,6 +17,7 @@ from kio.static.primitive import i8
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
 from ottla.client.wire.security import PLAINTEXT, Security
+from ottla.protocol.addresses import Address
 from ottla.protocol.addresses import parse_servers as parse_servers  # noqa: PLC0414
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
@@ -51,19 +52,17 @@ class Cluster:
         request_timeout_ms: int = 30_000,
         retry_timeout_ms: int = 60_000,
         security: Security = PLAINTEXT,
-        on_retry: Callable[[], object] = lambda: None,
     ) -> None:
-        """`retry_timeout_ms` bounds one operation including all retries.
-
-        `on_retry` is called before each retry; an exception from it ends the operation.
-        """
+        """`retry_timeout_ms` bounds one operation including all retries."""
         self.bootstrap_servers = bootstrap_servers
         self._bootstrap = parse_servers(bootstrap_servers)
         self._client_id = client_id
         self._security = security
         self._timeout_s = request_timeout_ms / 1000
         self._retry_timeout_s = retry_timeout_ms / 1000
-        self._on_retry = on_retry
+        # Called before each retry, with the seconds since the operation began; an exception from
+        # it ends the operation.
+        self.on_retry: Callable[[float], object] = lambda _: None
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
         self._spare: dict[str, Connection] = {}  # By address; no response is outstanding on them.
@@ -83,9 +82,16 @@ class Cluster:
         self._connections.clear()
         self._spare.clear()
 
+    @property
+    def servers(self) -> str:
+        """The bootstrap servers, and the brokers that were there when it last asked."""
+        known = dict.fromkeys([*self._bootstrap, *self._addresses.values()])
+        return ",".join(str(Address(host, port)) for host, port in known)
+
     def retry(self, operation: Callable[[], T]) -> T:
         """Run the operation, with retries and fresh metadata after errors that may pass."""
-        deadline = time.monotonic() + self._retry_timeout_s
+        begun = time.monotonic()
+        deadline = begun + self._retry_timeout_s
         pause_s = _FIRST_PAUSE_S
         while True:
             try:
@@ -93,7 +99,7 @@ class Cluster:
             except WireError as error:
                 if not error.may_pass or time.monotonic() + pause_s > deadline:
                     raise
-            self._on_retry()
+            self.on_retry(time.monotonic() - begun)
             self.forget()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_S_MAX)
