@@ -12,11 +12,12 @@ from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
 
 from ottla.cli.backups import parallel
+from ottla.cli.backups.cluster_state import BROKER, GROUP, ClusterState, set_configs
 from ottla.cli.backups.importing import ImportRun
 from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.backups.parallel import LOOK_INTERVAL_S, ControllerWatch
 from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
-from ottla.cli.backups.state_changes import close_import
+from ottla.cli.backups.state_changes import apply_state, close_import
 from ottla.cli.backups.store import DirectoryStore
 from ottla.cli.backups.topics import chosen, create_open, read_topics
 from ottla.cli.connection import Connection
@@ -211,3 +212,23 @@ def test_a_given_size_of_segments_is_the_one_that_counts(cluster: Cluster) -> No
     assert create_open(cluster, topic, None, {"segment.bytes": "2097152"}) == []
     (found,) = read_topics(cluster, ["given-segments"], [])
     assert found.configs == {"segment.bytes": "2097152"}
+
+
+def test_a_refused_config_of_brokers_does_not_keep_the_others_from_being_set(
+    cluster: Cluster,
+) -> None:
+    accepted = {"log.retention.ms": "1000", "log.segment.bytes": "2097152"}
+    state = ClusterState(broker_configs={"num.partitions": "-5", **accepted})
+    (note,) = apply_state(cluster, state, {}, broker_configs=True)
+    assert note.startswith("num.partitions of all brokers (")
+    assert set_configs(cluster, BROKER, [""])[""] == accepted
+
+
+def test_a_refused_config_of_a_group_does_not_keep_the_others_from_being_set(
+    cluster: Cluster,
+) -> None:
+    accepted = {"consumer.session.timeout.ms": "50000"}
+    configs = accepted | {"share.auto.offset.reset": "nowhere"}
+    (note,) = apply_state(cluster, ClusterState(group_configs={"g": configs}), {})
+    assert note.startswith("share.auto.offset.reset of group g (")
+    assert set_configs(cluster, GROUP, ["g"])["g"] == accepted

@@ -32,6 +32,7 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 
 _SET: Final = i8(0)
+_KINDS: Final = {TOPIC: "topic ", BROKER: "all brokers", GROUP: "group "}
 _IMPORT = "record.import"
 
 
@@ -52,9 +53,9 @@ def apply_state(
             notes.append(f"{what}: {error}")
 
     for group, configs in state.group_configs.items():
-        attempt(f"configs of group {group}", set_values, GROUP, group, configs)
+        notes += _set_accepted(cluster, GROUP, group, configs)
     if broker_configs and state.broker_configs:
-        attempt("configs of all brokers", set_values, BROKER, "", state.broker_configs)
+        notes += _set_accepted(cluster, BROKER, "", state.broker_configs)
     notes += apply_groups(cluster, state, ends)
     if state.acls:
         attempt("acls", _create_acls, state.acls)
@@ -91,6 +92,23 @@ def apply_groups(
     return notes
 
 
+def _set_accepted(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str]) -> list[str]:
+    """Notes of what could not be set. A request with one refused value sets none of them."""
+
+    def problem(some: Mapping[str, str]) -> WireError | None:
+        try:
+            cluster.retry(partial(set_values, cluster, kind, name, some))
+        except WireError as error:
+            return error
+        return None
+
+    whole = problem(values)
+    if whole is None or whole.may_pass:
+        return [] if whole is None else [str(whole)]
+    problems = (problem({key: value}) for key, value in values.items())
+    return [str(each) for each in problems if each is not None]
+
+
 def set_values(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str]) -> None:
     resource = AlterConfigsResource(
         resource_type=kind,
@@ -101,8 +119,9 @@ def set_values(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str])
         ),
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    what = f"{', '.join(values)} of {_KINDS[kind]}{name}"
     for result in cluster.controller().call(request).responses:
-        _check(result.error_code, f"configs of {name or 'all brokers'}", result.error_message)
+        _check(result.error_code, what, result.error_message)
 
 
 def close_import(cluster: Cluster, topic: str) -> None:
