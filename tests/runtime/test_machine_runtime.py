@@ -98,6 +98,17 @@ def test_nobody_waits_for_a_commit_longer_than_the_write_timeout(bench: Bench) -
     assert bench.runtime.machine.words == ["a", "b"]
 
 
+def test_the_brokers_own_operations_wait_for_their_commit(bench: Bench) -> None:
+    own = bench.runtime.submit(lambda machine, now_ms: machine.add("a"), has_timeout=False)
+    reading = bench.count()
+    bench.clock.advance(WRITE_TIMEOUT_MS)
+    with pytest.raises(ApiError):
+        bench.loop.run_until_complete(reading)
+    assert not own.done()
+    bench.log.commit()
+    assert own.result() == 1
+
+
 def test_what_a_commit_completes_is_completed_after_its_own_reply_was_refused(bench: Bench) -> None:
     deferred: Deferred[Any] = Deferred()
     unanswered: Result[Any] = Result(deferred)

@@ -66,7 +66,9 @@ def remove_offsets_of_topics(
 ) -> None:
     """Best effort: an offset has the id of its topic, so none is mistaken for another topic's."""
     for runtime in coordinators.all():
-        removal = runtime.submit(lambda machine, now_ms: machine.remove_topics(names, now_ms))
+        removal = runtime.submit(
+            lambda machine, now_ms: machine.remove_topics(names, now_ms), has_timeout=False
+        )
         removal.add_done_callback(_log_failure)
 
 

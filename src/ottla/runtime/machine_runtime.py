@@ -9,13 +9,14 @@ not written to the log, and a new one is loaded from the log: at once, and with 
 keep failing, as on a full disk. Transactional records are the exception: the log may reject them
 because of their producer, which concerns no one else.
 
-No reply waits for a commit longer than the write timeout, if there is one: followers may be away
-for hours, and a client that gets an error can look for another coordinator. Its request still takes
-effect when they return.
+No reply to a client waits for a commit longer than the write timeout, if there is one: followers
+may be away for hours, and a client that gets an error can look for another coordinator. Its request
+still takes effect when they return. The broker's own operations wait for that.
 """
 
 import asyncio
 import logging
+import math
 from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class _Parked(NamedTuple):
     offset: int  # Everything before it must be committed.
     result: Result[Any]
     reply: "Future[Any]"
-    since_ms: float  # By the monotonic clock.
+    until_ms: float  # By the monotonic clock; infinite if there is no timeout.
 
 
 class MachineRuntime(Generic[M]):
@@ -142,10 +143,11 @@ class MachineRuntime(Generic[M]):
         self._machine = machine
         machine.on_loaded(self._clock.now_ms())
 
-    def call(self, operation: Operation[M, R]) -> "R | Future[R]":
+    def call(self, operation: Operation[M, R], *, has_timeout: bool = True) -> "R | Future[R]":
         """Run the operation now: returns its response if it is already final, otherwise a future.
 
-        Raises ApiError if it is rejected. An answer without a future costs far less.
+        Raises ApiError if it is rejected. An answer without a future costs far less. Operations of
+        the broker itself have no timeout.
         """
         machine = self.machine
         now_ms = self._clock.now_ms()
@@ -157,9 +159,13 @@ class MachineRuntime(Generic[M]):
         offset = self._log.next_offset
         if offset > self._log.committed_offset:
             reply = self._new_reply()
-            self._parked.append(_Parked(offset, result, reply, self._clock.monotonic_ms()))
-            if self._overdue_timer is None and self._write_timeout_ms is not None:
-                self._refuse_overdue_after(self._write_timeout_ms)
+            timeout_ms = self._write_timeout_ms if has_timeout else None
+            until_ms = math.inf
+            if timeout_ms is not None:
+                until_ms = self._clock.monotonic_ms() + timeout_ms
+                if self._overdue_timer is None:
+                    self._refuse_overdue_after(timeout_ms)
+            self._parked.append(_Parked(offset, result, reply, until_ms))
             return reply
         self._complete(result)
         response = result.response
@@ -169,10 +175,10 @@ class MachineRuntime(Generic[M]):
             return reply.result() if reply.done() else reply
         return response
 
-    def submit(self, operation: Operation[M, R]) -> "Future[R]":
+    def submit(self, operation: Operation[M, R], *, has_timeout: bool = True) -> "Future[R]":
         """Like `call`, but always returns a future, even for a rejection."""
         try:
-            response = self.call(operation)
+            response = self.call(operation, has_timeout=has_timeout)
         except ApiError as error:
             reply: Future[R] = self._loop.create_future()
             reply.set_exception(error.with_traceback(None))
@@ -223,19 +229,20 @@ class MachineRuntime(Generic[M]):
         """Completions and effects that wait for the same commit still happen when it arrives."""
         self._overdue_timer = None
         assert self._write_timeout_ms is not None
-        overdue_ms = self._clock.monotonic_ms() - self._write_timeout_ms
+        now_ms = self._clock.monotonic_ms()
         kept: deque[_Parked] = deque()
         for parked in self._parked:
-            if parked.since_ms > overdue_ms:
+            if parked.until_ms > now_ms:
                 kept.append(parked)
                 continue
             if parked.result.completions or parked.result.effects:
                 kept.append(parked)
             self._answer(parked.reply, _overdue(self._write_timeout_ms))
         self._parked = kept
-        waiting = (parked.since_ms for parked in kept if not parked.reply.done())
-        if (since_ms := next(waiting, None)) is not None:
-            self._refuse_overdue_after(max(since_ms - overdue_ms, _OVERDUE_CHECK_MS))
+        waiting = (parked.until_ms for parked in kept if not parked.reply.done())
+        next_ms = min(waiting, default=math.inf)
+        if next_ms < math.inf:
+            self._refuse_overdue_after(max(next_ms - now_ms, _OVERDUE_CHECK_MS))
 
     def _settle(self, parked: _Parked) -> None:
         self._complete(parked.result)
@@ -273,7 +280,7 @@ class MachineRuntime(Generic[M]):
 
     def _expire(self, expiry: Expiry, due_ms: int) -> None:
         """With an earlier time the machine would find nothing due, and keep waiting."""
-        expired = self.submit(lambda _, now_ms: expiry(max(now_ms, due_ms)))
+        expired = self.submit(lambda _, now_ms: expiry(max(now_ms, due_ms)), has_timeout=False)
         expired.add_done_callback(_log_failed_expiry)
 
     def _on_log_failed(self, error: BaseException) -> None:
