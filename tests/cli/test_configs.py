@@ -61,6 +61,14 @@ def test_a_key_that_nobody_knows_is_not_deleted(
     assert "unknown config key 'retention'" in outcome.errors
 
 
+def test_an_internal_key_may_be_deleted_when_it_is_not_set(
+    ottla: Ottla, bootstrap: str, topic: str
+) -> None:
+    delete = ("configs", "alter", "--topic", topic, "--delete", "internal.segment.bytes")
+    altered = ottla(*delete, bootstrap=bootstrap)
+    assert altered == (0, f"altered internal.segment.bytes of topic {topic}\n", "")
+
+
 def test_the_configuration_of_all_brokers(ottla: Ottla, bootstrap: str) -> None:
     everyone = ("--all-brokers", "--set", "num.partitions=3")
     altered = ottla("configs", "alter", *everyone, bootstrap=bootstrap)

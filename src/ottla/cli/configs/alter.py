@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Annotated
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
@@ -55,7 +55,7 @@ def alter(
         alter_brokers(connection, subject.broker, entries)
     else:
         if delete:
-            _validate_deleted(delete, _described(connection, subject.resource()))
+            _validate_deleted(delete, _known(connection, subject.resource()))
         _alter(connection, subject.resource(), entries)
     keys = sorted({entry.name for entry in entries})
     if as_json:
@@ -83,9 +83,16 @@ def _validate_deleted(keys: Sequence[str], known: Container[str]) -> None:
             raise UsageError(f"unknown config key {key!r}")
 
 
-def _described(connection: Connection, resource: ConfigResource) -> dict[str, ConfigEntry]:
+def _known(connection: Connection, resource: ConfigResource) -> set[str]:
+    """Internal keys are listed only while they are set."""
+    from ottla.storage.config import TOPIC_KEYS
+
     admin = connection.admin()
-    return connection.result(admin.describe_configs([resource])[resource])
+    described: dict[str, ConfigEntry] = connection.result(
+        admin.describe_configs([resource])[resource]
+    )
+    is_topic = resource.restype is ResourceType.TOPIC
+    return {*described, *(key.name for key in TOPIC_KEYS if key.internal and is_topic)}
 
 
 def _alter(
