@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,8 @@ def test_memory_is_given_back_after_many_connections_and_not_often() -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1) as executor:
             loop = asyncio.get_running_loop()
-            trimmer = Trimmer(loop, executor, lambda: clock[0], trim)
+            start = partial(loop.run_in_executor, executor)
+            trimmer = Trimmer(lambda: clock[0], start, trim)
 
             async def trims_after(closed: int) -> int:
                 for _ in range(closed):

@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -17,6 +17,9 @@ from ottla.cli.parameters import Flag
 from ottla.cli.profiles.stored import login_at
 from ottla.cli.secret_files import validate_private
 from ottla.node.serve_settings import LogFormat
+
+if TYPE_CHECKING:
+    from ottla.network.trim import Trimmer
 
 logger = logging.getLogger(__name__)
 
@@ -128,12 +131,7 @@ def gateway(
     if secret_file is not None and not secret_file.is_file():
         raise UsageError(f"--secret-file {secret_file} is not a file")
     servers, login = cluster_of(bootstrap_server, command_config)
-    from ottla.protocol.addresses import parse_servers
-
-    try:
-        parse_servers(servers)
-    except ValueError as error:
-        raise UsageError(f"--bootstrap-server: {error}") from None
+    _validate_servers(servers)
     _validate_installed()
     from ottla.console import pages
     from ottla.gateway.core.addresses import parse_networks
@@ -146,7 +144,7 @@ def gateway(
     except ValueError as error:
         raise UsageError(f"--webhook-allow: {error}") from None
     configure_logging(log_format, "uvicorn", "asyncio")
-    _start_threads(servers, command_config, tls=door.tls_certificate is not None)
+    threading.Thread(target=_look, args=(servers, command_config), daemon=True).start()
     return serve(
         GatewaySettings(
             servers,
@@ -163,13 +161,8 @@ def gateway(
             webhook_allow=webhook_allow,
         ),
         pages=(pages.routes,),
+        on_tls_end=_trimmer(runs=door.tls_certificate is not None).on_closed,
     )
-
-
-def _start_threads(servers: str, command_config: Path | None, *, tls: bool) -> None:
-    threading.Thread(target=_look, args=(servers, command_config), daemon=True).start()
-    if tls:
-        threading.Thread(target=_give_back_memory, daemon=True).start()
 
 
 def _look(servers: str, command_config: Path | None) -> None:
@@ -182,13 +175,20 @@ def _look(servers: str, command_config: Path | None) -> None:
         logger.warning("%s; requests fail until one answers", error)
 
 
-def _give_back_memory() -> None:
-    """Of connections over TLS that have ended, as brokers do; uvicorn does not say when."""
-    from ottla.network.trim import INTERVAL_MS, malloc_trim
+def _trimmer(*, runs: bool) -> "Trimmer":
+    """Returns the memory of TLS connections that have ended, as brokers do."""
+    from ottla.network.trim import INTERVAL_MS, Trimmer
 
-    while True:
-        time.sleep(INTERVAL_MS / 1000)
-        malloc_trim()
+    trimmer = Trimmer(lambda: time.monotonic() * 1000, lambda trim: trim())
+
+    def trim_again_and_again() -> None:
+        while True:
+            time.sleep(INTERVAL_MS / 1000)
+            trimmer.maybe_trim()
+
+    if runs:
+        threading.Thread(target=trim_again_and_again, daemon=True).start()
+    return trimmer
 
 
 def _signers(path: Path | None) -> dict[str, str]:
@@ -198,6 +198,15 @@ def _signers(path: Path | None) -> dict[str, str]:
         return {} if path is None else read_users(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"--sqs-users {path}: {error}") from None
+
+
+def _validate_servers(servers: str) -> None:
+    from ottla.protocol.addresses import parse_servers
+
+    try:
+        parse_servers(servers)
+    except ValueError as error:
+        raise UsageError(f"--bootstrap-server: {error}") from None
 
 
 def _validate_installed() -> None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 
 import uvicorn
@@ -27,6 +27,7 @@ from ottla.gateway.listening import CannotListen, listen
 from ottla.gateway.one_write import OneWriteProtocol
 from ottla.gateway.services import Services
 from ottla.gateway.settings import Auth, GatewaySettings
+from ottla.gateway.tls_ends import report_ends
 
 logger = logging.getLogger("ottla.gateway")
 
@@ -35,10 +36,15 @@ EXIT_OK, EXIT_FAILED = 0, 1
 _LOOK_S = 0.01  # Interval between checks for open WebSockets while stopping.
 
 
-def serve(settings: GatewaySettings, pages: Families = ()) -> int:
+def serve(
+    settings: GatewaySettings,
+    pages: Families = (),
+    on_tls_end: Callable[[], object] = lambda: None,
+) -> int:
     """Returns the process's exit code. The caller has configured logging.
 
-    `pages` are for people, and served where administration is.
+    `pages` are for people, and served where administration is. `on_tls_end` is called when a TLS
+    connection has ended.
     """
     ports = [settings.port, *([] if settings.admin_port is None else [settings.admin_port])]
     with contextlib.ExitStack() as listening:
@@ -47,7 +53,7 @@ def serve(settings: GatewaySettings, pages: Families = ()) -> int:
         except CannotListen as error:
             sys.stderr.write(f"ottla: cannot listen on {error}\n")
             return EXIT_FAILED
-        uvloop.run(run(settings, *listeners, pages=pages))
+        uvloop.run(run(settings, *listeners, pages=pages, on_tls_end=on_tls_end))
     return EXIT_OK
 
 
@@ -57,6 +63,7 @@ async def run(
     admin: socket.socket | None = None,
     *,
     pages: Families = (),
+    on_tls_end: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve on listening sockets; without `admin` the first one serves everything."""
     services = await Services.build(settings)
@@ -74,6 +81,7 @@ async def run(
             for socket_, families in doors
         ]
         for server in servers:
+            server.report_tls_ends(on_tls_end)
             logger.info("gateway to %s ready on %s", settings.bootstrap_servers, server.url)
 
         def stop() -> None:
@@ -141,6 +149,11 @@ class _Server(uvicorn.Server):
         host, port = self._listener.getsockname()[:2]
         scheme = "https" if self.config.is_ssl else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def report_tls_ends(self, on_end: Callable[[], object]) -> None:
+        self.config.load()
+        if self.config.ssl is not None:
+            report_ends(self.config.ssl, on_end)
 
     async def run_until_stopped(self) -> None:
         await self.serve([self._listener])

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.network.budget import SMALL_BYTES, MemoryBudget
@@ -72,7 +73,7 @@ class Hub:
             config.queued_bytes_max, config.request_bytes_max, self._on_scarce, self._on_wait
         )
         self.sweep_clock = SweepClock(config)
-        self.trimmer = Trimmer(loop, executor, monotonic_ms)
+        self.trimmer = Trimmer(monotonic_ms, partial(loop.run_in_executor, executor))
         self.turns = Turns(loop, monotonic_ms, self._on_crowd)
         self._short_since_ms: float | None = None  # Invariant: set while a shortage was logged.
         # A frame that ends with the view may be too short for a key, which is read anyway.

@@ -5,9 +5,7 @@ heap large. glibc keeps freed memory in its middle; `malloc_trim` returns it. Ot
 no such function, and need none.
 """
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Final
 
 CLOSED_MIN: Final = 64  # Connections with buffers of 16 MB in total.
@@ -26,14 +24,13 @@ def malloc_trim() -> None:
 class Trimmer:
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        executor: Executor | None,
         monotonic_ms: Callable[[], float],
+        start: Callable[[Callable[[], None]], object],
         trim: Callable[[], None] = malloc_trim,
     ) -> None:
-        self._loop = loop
-        self._executor = executor
+        """`start` calls the function it is given, as a rule in another thread."""
         self._monotonic_ms = monotonic_ms
+        self._start = start
         self._trim = trim
         self._closed = 0  # TLS connections since the last time.
         self._next_ms = 0.0
@@ -48,4 +45,4 @@ class Trimmer:
             return
         self._closed = 0
         self._next_ms = now_ms + INTERVAL_MS
-        self._loop.run_in_executor(self._executor, self._trim)
+        self._start(self._trim)
