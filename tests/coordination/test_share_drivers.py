@@ -29,7 +29,7 @@ from ottla.runtime.clock import Clock
 
 StartNode = Callable[..., SingleNode]
 
-ACCEPT = (1,)
+ACCEPT, RELEASE = (1,), (2,)
 GROUP = "g"
 
 
@@ -366,3 +366,65 @@ def test_locks_last_as_long_when_the_clock_is_set(node: SingleNode, set_by_ms: i
     runs = {run.member_id: run for run in led.state.runs()}
     assert abs(runs["b"].lock_until_ms - runs["a"].lock_until_ms) < 60_000
     assert runs["a"].lock_until_ms > clock.now_ms()
+
+
+def lose_records(node: SingleNode, log_end_offset: int) -> None:
+    """As an unclean election does; the next fetch is served by a leader that begins."""
+    node.broker.share.partitions.drop(key(node))
+    log = node.partition("orders", 0).log
+    log.truncate_to(log_end_offset)
+    log.high_watermark = log_end_offset
+
+
+def test_a_group_with_key_order_does_not_wait_for_lost_records(
+    start_node_with: StartNode,
+) -> None:
+    node = start_node_with(group_share_record_order="key")
+    node.run(node.broker.share.persister.initialize(key(node), 1, 0))
+    terms = dataclasses.replace(TERMS, hold_ms=0, records_max=10)
+    fetched_with_reads_in_threads(node, terms)
+    node.run(find(node).acknowledge("a", [Acknowledgement(0, 7, RELEASE)]))
+    lose_records(node, 6)
+
+    acquired, _ = fetched_with_reads_in_threads(node, terms)
+
+    assert acquired == (AcquiredRange(0, 5, 2),)
+
+
+def test_unconfirmed_records_are_not_lost(node: SingleNode) -> None:
+    led = find(node)
+    acquire(led, "a", 0, 9)
+    node.run(led.acknowledge("a", [Acknowledgement(8, 9, ACCEPT)]))
+    before = summary(node)
+    node.broker.share.partitions.drop(key(node))
+    node.partition("orders", 0).log.high_watermark = 3
+
+    find(node)
+
+    assert summary(node) == before
+
+
+def test_records_at_the_offsets_of_lost_ones_are_new(node: SingleNode) -> None:
+    led = find(node)
+    acquire(led, "a", 0, 9)
+    node.run(led.acknowledge("a", [Acknowledgement(2, 9, ACCEPT)]))
+    lose_records(node, 6)
+    find(node)
+    node.append("orders", 0, *range(2))
+    node.broker.share.partitions.drop(key(node))
+
+    led = find(node)
+
+    assert acquire(led, "b", 0, 9) == (AcquiredRange(0, 1, 2), AcquiredRange(6, 9, 1))
+
+
+def test_held_records_that_were_lost_are_told(
+    node: SingleNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    hold(node, find(node), 0, 5)
+    lose_records(node, 4)
+
+    assert find(node).state.parked_count == 4
+
+    assert "2 records of orders-0 that were held or waited" in caplog.text
+    assert summary(node).parked_count == 4

@@ -24,6 +24,7 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules, LogBatch
 from ottla.groups.share.config import ShareConfig, reset_duration_ms
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
+from ottla.groups.share.lost_records import without_lost
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.rules import delivery_rules
@@ -72,7 +73,10 @@ class LedSharePartition:
         self._writer = writer
         self._writes_count = 0
         rules = self._rules(owner.config(key.group_id))
-        self.state = SharePartition(start_offset, persisted.batches, rules, parked)
+        remaining = without_lost(
+            start_offset, persisted.batches, parked, partition.log.log_end_offset
+        )
+        self.state = SharePartition(start_offset, remaining.batches, rules, remaining.parked)
         self._counters = owner.counters.setdefault(key.group_id, ShareCounters())
         self._waiters: dict[Callable[[], None], None] = {}  # In order of arrival.
         self._timer: TimerHandle | None = None
@@ -80,8 +84,8 @@ class LedSharePartition:
         self._wall_ahead_ms = owner.wall_ahead_ms()
         self._learning = asyncio.Lock()
         self._dropped = False
-        if persisted.start_offset == NO_OFFSET:
-            self._apply(Change(start_offset))
+        is_new = persisted.start_offset == NO_OFFSET
+        self._apply(Change(start_offset) if is_new else remaining.change)
         if self.state.archiving():
             self._send()
         self._schedule()
