@@ -224,6 +224,28 @@ def test_a_follower_that_the_leaders_log_does_not_reach_begins_anew() -> None:
     run(test, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
 
 
+@BOTH
+def test_a_follower_begins_within_a_batch_where_the_leaders_log_does(policy: FlushPolicy) -> None:
+    async def test(cluster: Cluster) -> None:
+        await cluster.create("topic")
+        leader = cluster.leader("topic")
+        await leader.produce("topic", "one")
+        await cluster.crash(3)
+        await leader.produce("topic", *map(str, range(5)))
+        leader.log("topic").delete_records_before(4)
+        for end_offset in (6, 7):
+            await cluster.restart(3)
+            await until(lambda: cluster.state("topic").isr == (1, 2, 3))
+            follower = cluster.brokers[3].log("topic")
+            assert (follower.log_start_offset, follower.log_end_offset) == (4, end_offset)
+            if policy is FlushPolicy.ACK:
+                assert follower.flushed_offset == end_offset
+            await cluster.crash(3)
+            await leader.produce("topic", "last")
+
+    run(test, policy=policy, replica_lag_time_max_ms=SHORT_LAG_MAX_MS)
+
+
 def test_what_the_leader_deletes_is_deleted_on_its_followers() -> None:
     async def test(cluster: Cluster) -> None:
         await cluster.create("topic")

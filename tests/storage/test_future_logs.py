@@ -52,6 +52,19 @@ def started(broker: Broker | None = None) -> tuple[Broker, PartitionLog]:
     return broker, log
 
 
+def test_a_log_that_starts_within_a_batch_moves() -> None:
+    broker = Broker("/a", "/b")
+    log = broker.create()
+    append(log, *(b"%d" % number for number in range(5)))
+    append(log, b"5")
+    log.high_watermark = 6
+    log.delete_records_before(3)
+    records = read_all(log)
+    moved = complete(broker, begin(broker))
+    assert (moved.log_start_offset, moved.log_end_offset) == (3, 6)
+    assert read_all(moved) == records
+
+
 def test_everything_is_in_the_new_directory() -> None:
     broker, log = started()
     records = read_all(log)

@@ -6,14 +6,16 @@ The loop appends; threads sync and truncate.
 
 A log that diverges from the leader's is truncated to the point of divergence, by the leader's
 epochs (KIP-101, KIP-279, KIP-595); one that is out of the leader's range restarts where the
-leader's log starts. A partition that cannot be fetched is paused; the others continue. Responses
-for an epoch that has ended here are dropped, because the metadata brings the next.
+leader's log starts, which may be within a batch. A partition that cannot be fetched is paused; the
+others continue. Responses for an epoch that has ended here are dropped, because the metadata brings
+the next.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Final, NamedTuple
 
 from ottla.network.peers import PeerUnreachable
@@ -26,6 +28,7 @@ from ottla.protocol.hot_replica_fetch import (
     ReplicaFetchResponse,
 )
 from ottla.protocol.topics import TopicPartition
+from ottla.records.batch import read_header
 from ottla.records.errors import RecordError
 from ottla.replication.partition import Partition
 from ottla.replication.replica_fetch_session import ReplicaFetchKey, ReplicaFetchSession
@@ -33,6 +36,7 @@ from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.log_summaries import LogSummaries
 from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import StorageError
+from ottla.storage.first_batch import begin_at_first_batches, starts_within
 from ottla.storage.log import PartitionLog
 from ottla.storage.manager import LogManager
 
@@ -109,6 +113,14 @@ class _Replica:
     def is_synced(self) -> bool:
         log = self.partition.log
         return not self.partition.synced_first or log.flushed_offset == log.log_end_offset
+
+
+class _Changes(NamedTuple):
+    """To logs that the leader's records do not continue."""
+
+    truncations: dict[_Replica, int]
+    beginnings: dict[_Replica, int]
+    first_batches: dict[_Replica, bytes]
 
 
 class ReplicaFetcher:
@@ -229,36 +241,56 @@ class ReplicaFetcher:
 
     async def _take(self, number: int, response: ReplicaFetchResponse) -> None:
         appended: list[_Replica] = []
-        truncations: dict[_Replica, int] = {}
-        beginnings: dict[_Replica, int] = {}
+        changes = _Changes({}, {}, {})
         size = 0
         for topic_id, partitions in response.topics:
             for data in partitions:
                 replica = None if topic_id is None else self._active.get((topic_id, data.partition))
                 if replica is None or replica.since_request >= number:
                     continue
-                if data.error_code == ErrorCode.offset_out_of_range:
+                if self._must_change(replica, data, changes):
                     self._pass_over(replica)  # At once: another response may say the same.
-                    beginnings[replica] = data.log_start_offset
                 elif data.error_code:
                     self._leave_out(replica, ErrorCode(data.error_code).name)
-                elif data.diverging_epoch is not None:
-                    self._pass_over(replica)
-                    truncations[replica] = truncation_offset(
-                        replica.partition.log, data.diverging_epoch
-                    )
                 elif self._append(replica, data):
                     appended.append(replica)
                     size += len(data.records)
                     if size >= APPENDED_BYTES_MAX:
                         size = 0
                         await asyncio.sleep(0)
+        logs = self._tools.logs
         if appended:
             await self._sync(appended)
-        if truncations:
-            await self._truncate_logs(truncations, self._tools.logs.truncate)
-        if beginnings:
-            await self._truncate_logs(beginnings, self._tools.logs.start_anew)
+        if changes.truncations:
+            await self._truncate_logs(changes.truncations, logs.truncate)
+        if changes.beginnings:
+            await self._truncate_logs(changes.beginnings, logs.start_anew)
+        if changes.first_batches:
+            records = {
+                replica.partition.log.topic_partition: batches
+                for replica, batches in changes.first_batches.items()
+            }
+            base_offsets = {
+                replica: read_header(batches).base_offset
+                for replica, batches in changes.first_batches.items()
+            }
+            # In one step: for the leader, such a batch begins before its log does.
+            await self._truncate_logs(base_offsets, partial(begin_at_first_batches, logs, records))
+
+    def _must_change(self, replica: _Replica, data: ReplicaFetchData, changes: _Changes) -> bool:
+        """Whether the log has to be truncated or begun anew first; notes how."""
+        log = replica.partition.log
+        if data.error_code == ErrorCode.offset_out_of_range:
+            changes.beginnings[replica] = data.log_start_offset
+        elif data.error_code:
+            return False
+        elif data.diverging_epoch is not None:
+            changes.truncations[replica] = truncation_offset(log, data.diverging_epoch)
+        elif starts_within(log, data.records):
+            changes.first_batches[replica] = bytes(data.records)
+        else:
+            return False
+        return True
 
     def _append(self, replica: _Replica, data: ReplicaFetchData) -> bool:
         """Whether the leader must be told of a new end or start offset."""

@@ -5,6 +5,8 @@ where the source starts, and after a truncation of the source it is truncated to
 both diverge, by their leader epochs (KIP-101).
 """
 
+from ottla.records.batch import read_header
+from ottla.storage.first_batch import append_around_start, starts_within
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
 from ottla.storage.log import PartitionLog
 from ottla.storage.reading import ReadHint
@@ -55,7 +57,7 @@ class LogMove:
                 self._hint = found.hint
                 records = found.read()
                 if source.truncations_count == truncations_count:
-                    future.append_as_follower(memoryview(records))
+                    _append(future, memoryview(records))
                 size = found.size
         if start_offset > future.log_start_offset:
             future.delete_records_before(min(start_offset, future.log_end_offset))
@@ -63,6 +65,15 @@ class LogMove:
             min(source.high_watermark, future.log_end_offset), future.log_start_offset
         )
         return size
+
+
+def _append(future: PartitionLog, records: memoryview) -> None:
+    if not starts_within(future, records):
+        future.append_as_follower(records)
+        return
+    start_offset = future.log_start_offset
+    future.truncate_fully_and_start_at(read_header(records).base_offset)
+    append_around_start(future, records, start_offset)
 
 
 def align(source: PartitionLog, future: PartitionLog) -> None:
