@@ -95,11 +95,11 @@ def test_placement_is_even(data: DataObject) -> None:
 @pytest.mark.parametrize(
     ("replicas", "factor", "message"),
     [
-        ((), None, "without replicas"),
-        ((1, 1), None, "names a broker twice: 1, 1"),
-        ((1, 9), None, "names broker 9"),
-        ((1,), 2, "1 replicas for a partition where others have 2"),
-        ((2,), None, "none of the brokers 2"),
+        ((), None, "an empty replica list"),
+        ((1, 1), None, "includes the broker 1 more than once"),
+        ((1, 9), None, "broker 9, but no such broker is registered"),
+        ((1,), 2, r"1 replica\(s\), but this is not consistent with previous partitions"),
+        ((2,), None, "fenced or in controlled shutdown: 2"),
     ],
 )
 def test_bad_manual_assignments_are_refused(
@@ -127,5 +127,5 @@ def test_a_cordoned_broker_gets_nothing_new() -> None:
 def test_a_cordoned_broker_keeps_what_it_has() -> None:
     known = cordoned(brokers(3), 2)
     validate_manual((2, 3), known, None, present=(1, 2))
-    with pytest.raises(ApiError, match="names broker 2, which is drained"):
+    with pytest.raises(ApiError, match="includes broker 2, but it is drained"):
         validate_manual((2, 3), known, None, present=(1, 3))

@@ -172,9 +172,13 @@ def test_validate_only_makes_no_records() -> None:
         ({"configs": {"cleanup.policy": "burn"}}, ErrorCode.invalid_config, "burn"),
         ({"assignments": {0: (1,)}, "partitions": 1}, ErrorCode.invalid_request, "must be -1"),
         ({"assignments": {1: (1,)}}, ErrorCode.invalid_replica_assignment, "0 to n - 1"),
-        ({"assignments": {0: (1, 1)}}, ErrorCode.invalid_replica_assignment, "twice"),
+        ({"assignments": {0: (1, 1)}}, ErrorCode.invalid_replica_assignment, "more than once"),
         ({"assignments": {0: (7,)}}, ErrorCode.invalid_replica_assignment, "broker 7"),
-        ({"assignments": {0: (1,), 1: (1, 2)}}, ErrorCode.invalid_replica_assignment, "others"),
+        (
+            {"assignments": {0: (1,), 1: (1, 2)}},
+            ErrorCode.invalid_replica_assignment,
+            "previous partitions",
+        ),
     ],
 )
 def test_a_bad_topic_is_refused_and_the_others_are_created(

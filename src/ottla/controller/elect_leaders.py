@@ -121,7 +121,10 @@ class ElectionRequests:
 
 def _why_nobody(partition: PartitionRecord, election: Election) -> str:
     if election is Election.PREFERRED:
-        return f"broker {partition.replicas[0]}, its preferred leader, is down or out of sync"
+        return (
+            "The preferred leader was not available."
+            f" Broker {partition.replicas[0]} is down or out of sync."
+        )
     return "no broker that could lead it is active"
 
 

@@ -107,23 +107,30 @@ def validate_manual(
     cordoned = {broker.broker_id for broker in known if broker.cordoned}
     refused = [replica for replica in replicas if replica in cordoned and replica not in present]
     if not replicas:
-        problem = "a manual assignment has a partition without replicas"
-    elif len(set(replicas)) != len(replicas):
-        problem = f"a manual assignment names a broker twice: {_listed(replicas)}"
+        problem = "an empty replica list"
     elif strays:
-        problem = f"a manual assignment names broker {strays[0]}, which is not registered"
+        problem = f"broker {strays[0]}, but no such broker is registered"
+    elif len(set(replicas)) != len(replicas):
+        problem = f"the broker {_repeated(replicas)} more than once"
     elif refused:
-        problem = f"a manual assignment names broker {refused[0]}, which is drained (cordoned)"
+        problem = f"broker {refused[0]}, but it is drained (cordoned)"
     elif replication_factor is not None and len(replicas) != replication_factor:
         problem = (
-            f"a manual assignment has {len(replicas)} replicas for a partition "
-            f"where others have {replication_factor}"
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with"
+            f" previous partitions, which have {replication_factor} replica(s)"
         )
     elif not any(broker.active and broker.broker_id in replicas for broker in known):
-        problem = f"none of the brokers {_listed(replicas)} of a manual assignment is active"
+        problem = f"only brokers that are fenced or in controlled shutdown: {_listed(replicas)}"
     else:
         return
-    raise ApiError(ErrorCode.invalid_replica_assignment, problem)
+    raise ApiError(
+        ErrorCode.invalid_replica_assignment,
+        f"The manual partition assignment includes {problem}.",
+    )
+
+
+def _repeated(replicas: Sequence[int]) -> int:
+    return next(replica for replica in replicas if replicas.count(replica) > 1)
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -281,7 +281,10 @@ class TopicControl:
     def _find(self, name: str) -> TopicImage:
         topic = self._image.topics.get(name)
         if topic is None:
-            raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {name!r}")
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition,
+                "This server does not host this topic-partition.",
+            )
         return topic
 
     def _add_partitions(
@@ -310,7 +313,8 @@ class TopicControl:
         else:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
-                f"{added} partitions are added, {len(request.assignments)} are assigned",
+                f"Attempted to add {added} additional partition(s), but only"
+                f" {len(request.assignments)} assignment(s) were specified.",
             )
         return new_partitions(topic.topic_id, assignments, candidates(self._image), present)
 
