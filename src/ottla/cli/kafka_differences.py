@@ -115,6 +115,7 @@ in this:
 - A running broker cannot be unregistered. In Kafka it can, and clients cannot use it from then on.
 - Fetch lists aborted transactions in the order in which they began; Kafka in that of their ends.
 - WriteTxnMarkers into `__transaction_state` is INVALID_TOPIC_EXCEPTION; Kafka writes them.
+- Producer ids begin at a random number chosen for the cluster; Kafka's begin at 0.
 """
 
 
