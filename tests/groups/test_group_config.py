@@ -85,6 +85,17 @@ def test_a_value_out_of_bounds_is_refused_as_by_kafka(value: int, message: str) 
     assert refused.value.message == f"consumer.session.timeout.ms {message}"
 
 
+def test_standby_replicas_have_the_brokers_maximum() -> None:
+    most = "must be less than or equal to group.streams.max.standby.replicas"
+    validate_group(ConfigValues({"streams.num.standby.replicas": 2}), ConfigValues())
+    with pytest.raises(ApiError) as refused:
+        validate_group(ConfigValues({"streams.num.standby.replicas": 3}), ConfigValues())
+    assert refused.value.message == f"streams.num.standby.replicas {most}"
+    with pytest.raises(ApiError) as refused:
+        validate_broker(ConfigValues({"group.streams.num.standby.replicas": 3}))
+    assert refused.value.message == f"group.streams.num.standby.replicas {most}"
+
+
 def test_the_bounds_of_the_broker_count() -> None:
     broker = ConfigValues({"group.share.min.record.lock.duration.ms": 1_000})
 

@@ -271,15 +271,20 @@ def _settable(resource: _Resource, name: str) -> ConfigKey[Any]:
         return undeclared_key(name)
     key = resource.schema[name]
     if not key.dynamic:
-        raise ApiError(ErrorCode.invalid_request, f"{name} cannot be altered while the broker runs")
+        raise ApiError(
+            ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{name}]"
+        )
     if key.listener_only:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"{name} is altered for one listener, as {LISTENER_PREFIX}<listener>.{name}",
+            "These security configs can be dynamically updated only per-listener using the listener"
+            f" prefix: [{name}], as in {LISTENER_PREFIX}<listener>.{name}",
         )
     if key.broker_only and not resource.name:
         raise ApiError(
-            ErrorCode.invalid_request, f"{name} is altered for one broker, not for all of them"
+            ErrorCode.invalid_request,
+            "Cannot update these configs at default cluster level, broker id must be specified:"
+            f" [{name}]",
         )
     if resource.name and name == MIN_INSYNC_REPLICAS.name:
         # Leaders would differ in their minimum: the controller could not tell who has everything.

@@ -28,6 +28,8 @@ def validate_group(group: ConfigValues, broker: ConfigValues) -> None:
         key.validate(group, broker)
     for session_timeout, heartbeat_interval in _SESSIONS:
         _validate_session(session_timeout.group_key, heartbeat_interval.group_key, group)
+    count_key = streams.STREAMS_NUM_STANDBY_REPLICAS
+    _validate_standbys(count_key, group[count_key], broker)
 
 
 def validate_broker(broker: ConfigValues) -> None:
@@ -35,6 +37,8 @@ def validate_broker(broker: ConfigValues) -> None:
         key.validate_broker(broker)
     for session_timeout, heartbeat_interval in _SESSIONS:
         _validate_session(session_timeout.broker_key, heartbeat_interval.broker_key, broker)
+    count_key = streams.GROUP_STREAMS_NUM_STANDBY_REPLICAS
+    _validate_standbys(count_key, broker[count_key], broker)
 
 
 def _validate_session(
@@ -44,4 +48,12 @@ def _validate_session(
         raise ApiError(
             ErrorCode.invalid_config,
             f"{timeout.name} must be greater than {heartbeat_interval.name}",
+        )
+
+
+def _validate_standbys(key: ConfigKey[int], count: int, broker: ConfigValues) -> None:
+    most = streams.GROUP_STREAMS_MAX_STANDBY_REPLICAS
+    if count > broker[most]:
+        raise ApiError(
+            ErrorCode.invalid_config, f"{key.name} must be less than or equal to {most.name}"
         )
