@@ -1,5 +1,7 @@
 """Replicas move between log directories while they are written to, followed and read."""
 
+import asyncio
+
 import pytest
 from tests.kits.brokers import BrokerOfCluster, Cluster, run
 from tests.kits.world import until
@@ -34,6 +36,22 @@ async def retired(broker: BrokerOfCluster, path: str) -> None:
 def hold_up_moves(broker: BrokerOfCluster) -> None:
     broker.replicas.throttle.directory_moves.set_rate(1)
     broker.replicas.throttle.directory_moves.spend(1000)
+
+
+def test_a_move_goes_on_when_its_throttle_is_raised() -> None:
+    async def test(cluster: Cluster) -> None:
+        await cluster.create("orders", (1, 2))
+        leader = cluster.brokers[1]
+        await leader.produce("orders", "one")
+        hold_up_moves(leader)
+        await move(leader, "/b")
+        await asyncio.sleep(2)
+        assert path_of(leader) == "/a"
+        leader.replicas.throttle.directory_moves.set_rate(1_000_000)
+        async with asyncio.timeout(2):
+            await arrive(leader, "/b")
+
+    run(test, broker_ids=(1, 2), directories=("/a", "/b"))
 
 
 @pytest.mark.parametrize("policy", [FlushPolicy.ACK, FlushPolicy.OS])

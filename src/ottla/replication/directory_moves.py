@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.05
 FULL_RETRY_S: Final = 1.0
+THROTTLED_MAX_S: Final = 0.5  # Then the throttle is checked again: its rate may have changed.
 
 _T = TypeVar("_T")
 
@@ -125,8 +126,10 @@ class DirectoryMoves:
     async def _advance(self, partition: Partition, move: LogMove) -> bool:
         """One step; True if the new log has everything at this moment."""
         quota = self._replicas.throttle.directory_moves
-        if quota.wait_ms:
-            await asyncio.sleep(quota.wait_ms / 1000)
+        wait_ms = quota.wait_ms
+        if wait_ms:
+            await asyncio.sleep(min(wait_ms / 1000, THROTTLED_MAX_S))
+            return False
         try:
             size = await self._in_thread(move.advance)
         except ApiError:
