@@ -116,6 +116,9 @@ in this:
 - Fetch lists aborted transactions in the order in which they began; Kafka in that of their ends.
 - WriteTxnMarkers into `__transaction_state` is INVALID_TOPIC_EXCEPTION; Kafka writes them.
 - Producer ids begin at a random number chosen for the cluster; Kafka's begin at 0.
+- For some time after a change, members of consumer, share and streams groups are told to send
+  heartbeats every 200 ms (`group.consumer.rebalance.heartbeat.interval.ms` and the like), so that
+  partitions change hands sooner. In Kafka the interval is always the same.
 """
 
 

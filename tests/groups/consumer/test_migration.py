@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.groups.kit import ALL_GROUPS, Coordinator, subscription
 
 from ottla.groups.classic.records import group_tombstone
@@ -102,6 +103,16 @@ def test_the_policy_can_forbid_it() -> None:
     assert coordinator.refusal(lambda: coordinator.beat("new")) is ErrorCode.group_id_not_found
     coordinator.advance(3_000)
     assert group_type(coordinator) == ("classic", "CompletingRebalance")
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_the_policy_can_forbid_classic_members(version: int) -> None:
+    coordinator = Coordinator(consumer_migration_policy="disabled")
+    coordinator.beat("new")
+
+    code = coordinator.refusal(lambda: coordinator.join(version=version, protocols=owning()))
+
+    assert code is ErrorCode.inconsistent_group_protocol
 
 
 def test_a_partition_that_two_classic_members_had_stays_with_one() -> None:

@@ -87,6 +87,12 @@ class ClassicMembers:
         return effects.result(_joined(member))
 
     def _validate_join(self, group: ConsumerGroup, request: JoinGroupRequest) -> None:
+        if self._state.config.consumer_migration_policy == "disabled":
+            raise ApiError(
+                ErrorCode.inconsistent_group_protocol,
+                f"Cannot join the consumer group {group.group_id} with the classic protocol because"
+                " the group migration is disabled.",
+            )
         size_max = self._state.config.consumer_max_size
         if request.member_id not in group.members and len(group.members) >= size_max:
             raise ApiError(ErrorCode.group_max_size_reached)

@@ -18,19 +18,16 @@ _MEMBER_ID_BY_CLIENT_SINCE = 1
 def validate_heartbeat(
     request: ConsumerGroupHeartbeatRequest, caller: Caller, config: GroupConfig
 ) -> None:
-    _require(bool(request.group_id), "the group id is empty")
-    _require(request.instance_id != "", "the instance id is empty")
-    _require(request.rack_id != "", "the rack id is empty")
-    _require(
-        request.member_epoch >= LEFT_TEMPORARILY_EPOCH,
-        f"{request.member_epoch} is not a member epoch",
-    )
+    _require(bool(request.group_id), "GroupId can't be empty.")
+    _require(request.instance_id != "", "InstanceId can't be empty.")
+    _require(request.rack_id != "", "RackId can't be empty.")
+    _require(request.member_epoch >= LEFT_TEMPORARILY_EPOCH, "MemberEpoch is invalid.")
     if request.member_epoch != JOIN_EPOCH or caller.api_version >= _MEMBER_ID_BY_CLIENT_SINCE:
-        _require(bool(request.member_id), "the member id is empty")
+        _require(bool(request.member_id), "MemberId can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         _validate_join(request)
     if request.member_epoch == LEFT_TEMPORARILY_EPOCH:
-        _require(request.instance_id is not None, "only a static member leaves temporarily")
+        _require(request.instance_id is not None, "InstanceId can't be null.")
     if request.server_assignor is not None:
         _validate_assignor(request.server_assignor, config)
     if request.subscribed_topic_regex:
@@ -39,12 +36,13 @@ def validate_heartbeat(
 
 def _validate_join(request: ConsumerGroupHeartbeatRequest) -> None:
     _require(
-        in_milliseconds(request.rebalance_timeout) >= 0, "a member joins with its rebalance timeout"
+        in_milliseconds(request.rebalance_timeout) >= 0,
+        "RebalanceTimeoutMs must be provided in first request.",
     )
-    _require(request.topic_partitions == (), "a member that joins owns no partitions")
+    _require(request.topic_partitions == (), "TopicPartitions must be empty when (re-)joining.")
     _require(
         request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,
-        "a member joins with its subscription",
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
     )
 
 
@@ -52,7 +50,8 @@ def _validate_assignor(name: str, config: GroupConfig) -> None:
     if name not in config.consumer_assignors:
         raise ApiError(
             ErrorCode.unsupported_assignor,
-            f"there is no assignor {name}; there are {', '.join(config.consumer_assignors)}",
+            f"ServerAssignor {name} is not supported."
+            f" Supported assignors: {', '.join(config.consumer_assignors)}.",
         )
 
 

@@ -198,12 +198,15 @@ def _no_group(group_id: str) -> ApiError:
 
 
 def _validate(request: ShareGroupHeartbeatRequest) -> None:
-    _require(bool(request.group_id), "the group id is empty")
-    _require(bool(request.member_id), "the member id is empty")
-    _require(request.rack_id != "", "the rack id is empty")
-    _require(request.member_epoch >= LEAVE_EPOCH, f"{request.member_epoch} is not a member epoch")
+    _require(bool(request.group_id), "GroupId can't be empty.")
+    _require(bool(request.member_id), "MemberId can't be empty.")
+    _require(request.rack_id != "", "RackId can't be empty.")
+    _require(request.member_epoch >= LEAVE_EPOCH, "MemberEpoch is invalid.")
     if request.member_epoch == JOIN_EPOCH:
-        _require(bool(request.subscribed_topic_names), "a member joins with its subscription")
+        _require(
+            bool(request.subscribed_topic_names),
+            "SubscribedTopicNames must be set in first request.",
+        )
 
 
 def _require(condition: bool, problem: str) -> None:
