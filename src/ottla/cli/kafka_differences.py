@@ -119,6 +119,8 @@ in this:
 - For some time after a change, members of consumer, share and streams groups are told to send
   heartbeats every 200 ms (`group.consumer.rebalance.heartbeat.interval.ms` and the like), so that
   partitions change hands sooner. In Kafka the interval is always the same.
+- Small groups do not wait for `group.consumer.assignment.interval.ms` and the like before a new
+  assignment, so the epochs of their members can be ahead of Kafka's.
 """
 
 
