@@ -5,21 +5,24 @@ The outcome of records that a share group consumer received (KIP-932).
 v2  locks can be renewed (KIP-1222)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kio.schema.share_acknowledge.v2.request import ShareAcknowledgeRequest
 from kio.schema.share_acknowledge.v2.response import (
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
@@ -29,11 +32,11 @@ from ottla.handlers.share_calls import (
     continued_session,
     session_key,
 )
+from ottla.protocol import leader_hints
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.leader_hints import NO_LEADER, Leader
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.security.acls import Operation, ResourceType
-
-_UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 
 
 async def handle(
@@ -58,15 +61,45 @@ async def handle(
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share.partitions.release(*key)
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms
-    return _response(request, errors, lock_ms)
+    leaders = _leaders(broker, errors)
+    endpoints = leader_endpoints(
+        broker.image, context.listener_name, {leader.leader_id for leader in leaders.values()}
+    )
+    return _response(request, errors, leaders, endpoints, lock_ms)
 
 
 error_response = refuse_with(ShareAcknowledgeResponse)
 
 
+def _leaders(
+    broker: Broker, errors: Mapping[TopicIdPartition, ApiError]
+) -> dict[TopicIdPartition, Leader]:
+    found = {
+        topic_partition: current_leader(broker.image, *topic_partition, error.code)
+        for topic_partition, error in errors.items()
+    }
+    return {each: leader for each, leader in found.items() if leader is not None}
+
+
 def _response(
-    request: ShareAcknowledgeRequest, errors: Mapping[TopicIdPartition, ApiError], lock_ms: int
+    request: ShareAcknowledgeRequest,
+    errors: Mapping[TopicIdPartition, ApiError],
+    leaders: Mapping[TopicIdPartition, Leader],
+    endpoints: Iterable[leader_hints.NodeEndpoint],
+    lock_ms: int,
 ) -> ShareAcknowledgeResponse:
+    def partition(topic_partition: TopicIdPartition) -> PartitionData:
+        error = errors.get(topic_partition)
+        leader = leaders.get(topic_partition, NO_LEADER)
+        return PartitionData(
+            partition_index=i32(topic_partition.partition),
+            error_code=ErrorCode.none if error is None else error.code,
+            error_message=None if error is None else error.message,
+            current_leader=LeaderIdAndEpoch(
+                leader_id=i32(leader.leader_id), leader_epoch=i32(leader.leader_epoch)
+            ),
+        )
+
     return ShareAcknowledgeResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -75,25 +108,16 @@ def _response(
             ShareAcknowledgeTopicResponse(
                 topic_id=topic.topic_id,
                 partitions=tuple(
-                    _partition(
-                        partition.partition_index,
-                        errors.get(
-                            TopicIdPartition(topic.topic_id or NO_TOPIC, partition.partition_index)
-                        ),
-                    )
-                    for partition in topic.partitions
+                    partition(TopicIdPartition(topic.topic_id or NO_TOPIC, each.partition_index))
+                    for each in topic.partitions
                 ),
             )
             for topic in request.topics
         ),
-        node_endpoints=(),
-    )
-
-
-def _partition(index: i32, error: ApiError | None) -> PartitionData:
-    return PartitionData(
-        partition_index=index,
-        error_code=ErrorCode.none if error is None else error.code,
-        error_message=None if error is None else error.message,
-        current_leader=_UNKNOWN_LEADER,
+        node_endpoints=tuple(
+            NodeEndpoint(
+                node_id=BrokerId(each.node_id), host=each.host, port=i32(each.port), rack=each.rack
+            )
+            for each in endpoints
+        ),
     )

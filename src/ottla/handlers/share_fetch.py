@@ -11,15 +11,17 @@ v2  acquire mode (KIP-1206): whole batches, in ranges of about `batch_size` reco
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kio.schema.share_fetch.v2.response import (
     AcquiredRecords,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
     ShareFetchResponse,
 )
+from kio.schema.types import BrokerId
 from kio.static.primitive import Records, i16, i32, i64
 
 from ottla.coordination.delayed_share_fetch import DelayedShareFetch, ShareFetched, ShareFetchTerms
@@ -28,6 +30,7 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.current_leaders import current_leader, leader_endpoints
 from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
@@ -43,12 +46,12 @@ from ottla.handlers.share_calls import (
 from ottla.handlers.throttling import count_shared, fetch_bytes_max
 from ottla.network.session import Session
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.leader_hints import NO_LEADER, Leader
 from ottla.protocol.messages.delivery_acknowledge import LOCK_MS_MAX
 from ottla.protocol.messages.share_fetch import ShareFetchRequest
 from ottla.protocol.times import in_milliseconds, milliseconds
 from ottla.security.acls import Operation, ResourceType
 
-_UNKNOWN_LEADER = LeaderIdAndEpoch(leader_id=i32(-1), leader_epoch=i32(-1))
 _NOTHING = ShareFetched(b"", ())
 
 
@@ -87,6 +90,7 @@ async def handle(
             fetched.get(topic_partition, _NOTHING),
             errors.get(topic_partition),
             refused.get(topic_partition),
+            _leader(broker, topic_partition, errors, refused),
         )
         for topic_partition in answered
     }
@@ -95,7 +99,8 @@ async def handle(
         size = sum(len(partition.records) for partition in fetched.values())
         throttle_ms = count_shared(broker, context.session, context.client_id, size)
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms
-    return _response(topic_partitions, lock_ms, throttle_ms)
+    endpoints = _endpoints(broker, context, topic_partitions.values())
+    return _response(topic_partitions, lock_ms, throttle_ms, endpoints)
 
 
 error_response = refuse_with(ShareFetchResponse)
@@ -207,11 +212,35 @@ async def _fetch(
     return fetched, errors | fetch.errors
 
 
+def _leader(
+    broker: Broker, topic_partition: TopicIdPartition, errors: Errors, refused: Errors
+) -> Leader:
+    for error in (errors.get(topic_partition), refused.get(topic_partition)):
+        if error is not None:
+            leader = current_leader(broker.image, *topic_partition, error.code)
+            if leader is not None:
+                return leader
+    return NO_LEADER
+
+
+def _endpoints(
+    broker: Broker, context: RequestContext, partitions: Iterable[PartitionData]
+) -> tuple[NodeEndpoint, ...]:
+    leader_ids = {int(each.current_leader.leader_id) for each in partitions}
+    return tuple(
+        NodeEndpoint(
+            node_id=BrokerId(each.node_id), host=each.host, port=i32(each.port), rack=each.rack
+        )
+        for each in leader_endpoints(broker.image, context.listener_name, leader_ids - {-1})
+    )
+
+
 def _partition(
     topic_partition: TopicIdPartition,
     fetched: ShareFetched,
     error: ApiError | None,
     refused: ApiError | None,
+    leader: Leader,
 ) -> PartitionData:
     return PartitionData(
         partition_index=i32(topic_partition.partition),
@@ -219,7 +248,9 @@ def _partition(
         error_message=None if error is None else error.message,
         acknowledge_error_code=i16(0 if refused is None else refused.code),
         acknowledge_error_message=None if refused is None else refused.message,
-        current_leader=_UNKNOWN_LEADER,
+        current_leader=LeaderIdAndEpoch(
+            leader_id=i32(leader.leader_id), leader_epoch=i32(leader.leader_epoch)
+        ),
         records=Records(fetched.records),
         acquired_records=tuple(
             AcquiredRecords(
@@ -231,7 +262,10 @@ def _partition(
 
 
 def _response(
-    topic_partitions: Mapping[TopicIdPartition, PartitionData], lock_ms: int, throttle_ms: int
+    topic_partitions: Mapping[TopicIdPartition, PartitionData],
+    lock_ms: int,
+    throttle_ms: int,
+    endpoints: tuple[NodeEndpoint, ...],
 ) -> ShareFetchResponse:
     topic_ids = dict.fromkeys(topic_partition.topic_id for topic_partition in topic_partitions)
     return ShareFetchResponse(
@@ -249,5 +283,5 @@ def _response(
             )
             for topic_id in topic_ids
         ),
-        node_endpoints=(),
+        node_endpoints=endpoints,
     )
