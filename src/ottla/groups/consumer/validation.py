@@ -6,6 +6,7 @@ from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.member import LEFT_TEMPORARILY_EPOCH, ConsumerMember
 from ottla.groups.consumer.subscription import compiled
+from ottla.groups.modern.group import epoch_refusal
 from ottla.groups.partitions import Assignment
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import in_milliseconds
@@ -69,5 +70,5 @@ def validate_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None)
     if epoch > member.epoch or not lost_response:
         raise ApiError(
             ErrorCode.fenced_member_epoch,
-            f"the member's epoch is {member.epoch}, not {epoch}; it has to join again",
+            epoch_refusal("consumer", epoch, member.epoch),
         )

@@ -83,7 +83,7 @@ class ModernGroup(ABC, Generic[M]):
         if member is None:
             raise ApiError(
                 ErrorCode.unknown_member_id,
-                f"{member_id or 'the caller'} is not a member of group {self.group_id}",
+                f"Member {member_id} is not a member of group {self.group_id}.",
             )
         return member
 
@@ -230,3 +230,12 @@ class ModernGroup(ABC, Generic[M]):
         self._subscriptions[subscription] -= 1
         if not self._subscriptions[subscription]:
             del self._subscriptions[subscription]
+
+
+def epoch_refusal(kind: str, epoch: int, known_epoch: int) -> str:
+    size = "greater" if epoch > known_epoch else "smaller"
+    return (
+        f"The {kind} group member has a {size} member epoch ({epoch}) than the one known by the"
+        f" group coordinator ({known_epoch}). The member must abandon all its partitions and"
+        " rejoin."
+    )

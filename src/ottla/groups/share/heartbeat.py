@@ -21,6 +21,7 @@ from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.modern.assignment_pace import Pace
+from ottla.groups.modern.group import epoch_refusal
 from ottla.groups.modern.target import write_member
 from ottla.groups.partitions import Assignment, by_topic
 from ottla.groups.record import Record
@@ -94,8 +95,7 @@ class ShareHeartbeat:
         if request.member_epoch not in {member.epoch, member.previous_epoch}:
             raise ApiError(
                 ErrorCode.fenced_member_epoch,
-                f"the member's epoch is {member.epoch}, not {request.member_epoch};"
-                " it has to join again",
+                epoch_refusal("share", request.member_epoch, member.epoch),
             )
         return member
 

@@ -100,7 +100,7 @@ class StreamsGroup:
         if member is None:
             raise ApiError(
                 ErrorCode.unknown_member_id,
-                f"{member_id or 'the caller'} is not a member of group {self.group_id}",
+                f"Member {member_id} is not a member of group {self.group_id}.",
             )
         return member
 

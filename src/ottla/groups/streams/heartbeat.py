@@ -24,6 +24,7 @@ from kio.static.primitive import i8, i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.modern.draft import GroupDraft
+from ottla.groups.modern.group import epoch_refusal
 from ottla.groups.modern.subscription import metadata_hash, partition_counts
 from ottla.groups.state import CoordinatorState
 from ottla.groups.streams.assignor import MemberSpec, assign_sticky
@@ -357,7 +358,7 @@ def _validate_epoch(member: StreamsMember, epoch: int, owned: TaskAssignment | N
     if not is_repeated:
         raise ApiError(
             ErrorCode.fenced_member_epoch,
-            f"the member's epoch is {member.epoch}, not {epoch}; it has to join again",
+            epoch_refusal("streams", epoch, member.epoch),
         )
 
 
