@@ -145,7 +145,12 @@ def test_the_value_for_all_brokers_holds_for_new_topics(cluster: Cluster) -> Non
         (("retention.ms", SET, "1"), (2, "x"), ErrorCode.unknown_topic_or_partition, "no topic"),
         (("num.partitions", SET, "1"), (4, "9"), ErrorCode.invalid_request, "registered broker"),
         (("num.partitions", SET, "1"), (4, "one"), ErrorCode.invalid_request, "registered"),
-        (("node.id", SET, "1"), (4, "1"), ErrorCode.invalid_request, "Cannot update these configs dynamically"),
+        (
+            ("node.id", SET, "1"),
+            (4, "1"),
+            ErrorCode.invalid_request,
+            "Cannot update these configs dynamically",
+        ),
         (("x", SET, "1"), (8, "1"), ErrorCode.invalid_request, "type 8"),
     ],
 )
