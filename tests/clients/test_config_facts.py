@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.clients.config_facts import GROUP_FACTS, TOPIC_FACTS, Fact
+from tests.clients.conftest import await_value
 from tests.clients.versions import build_request
 from tests.clients.wire import Wire
 
@@ -134,7 +135,8 @@ def test_a_rate_without_a_limit_is_shown_as_java_writes_it(
 ) -> None:
     key = "log.cleaner.io.max.bytes.per.second"
     assert configs.alter(BROKER, broker_id, key, SET, "Infinity") == ErrorCode.none
-    assert configs.await_source(broker_id, key, DYNAMIC_BROKER_SOURCE).value == "Infinity"
+    configs.await_source(broker_id, key, DYNAMIC_BROKER_SOURCE)
+    await_value(lambda: configs.all(BROKER, broker_id)[key].value, "Infinity")
     assert configs.alter(BROKER, broker_id, key, DELETE, None) == ErrorCode.none
     configs.await_source(broker_id, key, DEFAULT_SOURCE)
 

@@ -12,6 +12,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.clients.client import TIMEOUT_S
+from tests.clients.conftest import await_value
 
 
 @pytest.fixture
@@ -46,9 +47,8 @@ def test_a_group_has_the_defaults_until_it_is_given_values(
 
     alter(admin, group, consumer_heartbeat_interval_ms="6000", share_delivery_count_limit="7")
 
-    values = read(admin, group)
-    assert values["consumer.heartbeat.interval.ms"] == "6000"
-    assert values["share.delivery.count.limit"] == "7"
+    await_value(lambda: read(admin, group)["consumer.heartbeat.interval.ms"], "6000")
+    assert read(admin, group)["share.delivery.count.limit"] == "7"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ class TransactionWire:
             if response.error_code not in {
                 ErrorCode.concurrent_transactions,
                 ErrorCode.coordinator_load_in_progress,
+                ErrorCode.not_coordinator,  # Kafka's broker learns a moment later that it is.
             }:
                 return response
 
