@@ -121,6 +121,11 @@ in this:
   partitions change hands sooner. In Kafka the interval is always the same.
 - Small groups do not wait for `group.consumer.assignment.interval.ms` and the like before a new
   assignment, so the epochs of their members can be ahead of Kafka's.
+- Members of consumer groups that subscribe with a regular expression begin with epoch 2 instead of
+  1, because the topics are looked up at once.
+- Refused JoinGroup and StreamsGroupHeartbeat requests get their member id back in the response, and
+  a streams group without problems has a null status instead of an empty one.
+- UNSUPPORTED_VERSION and NOT_COORDINATOR come with a message; in Kafka it is null.
 """
 
 
