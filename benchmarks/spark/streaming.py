@@ -13,7 +13,7 @@ from benchmarks.peers.peer import Flush
 from benchmarks.results import SUBJECT, Better, Requirement, Row
 from benchmarks.spark.run import Run
 
-MEDIAN_MAX = Requirement(value_max=300)
+AT_LEAST = Requirement(ratio_min=1.0)
 ROWS_PER_SECOND = 4_000
 WARM_MICRO_BATCHES = 10
 POLL_S = 0.1
@@ -24,7 +24,7 @@ PARTS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffset
 def measure_streaming(run: Run) -> None:
     """Records are on disk before they are acknowledged, as by default."""
     scenario = "micro-batch from topic to topic, ottla exactly once, kafka at least once"
-    row = Row(scenario, "median", "ms", Better.LOWER, MEDIAN_MAX)
+    row = Row(scenario, "median", "ms", Better.LOWER, AT_LEAST)
     for index in range(run.size.rounds + 1):
         for kind in run.in_turn(index):
             durations = [item["durationMs"] for item in _run_query(run, kind)]
