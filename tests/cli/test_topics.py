@@ -36,7 +36,7 @@ def test_deleting_what_is_not_there(ottla: Ottla, bootstrap: str) -> None:
     assert (failed.exit_code, failed.output) == (1, "")
     assert failed.errors.startswith("ottla: cli-nothing: ")
     accepted = ottla("topics", "delete", "cli-nothing", "--if-exists", bootstrap=bootstrap)
-    assert accepted == (0, "topic cli-nothing is not there\n", "")
+    assert accepted == (0, "topic cli-nothing does not exist\n", "")
 
 
 def test_the_topics_that_can_be_deleted_are(ottla: Ottla, bootstrap: str, topic: str) -> None:

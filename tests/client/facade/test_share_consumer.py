@@ -57,7 +57,7 @@ def test_a_message_is_acknowledged_once(servers: str, queue: str) -> None:
     with consumer_of(servers, queue) as consumer:
         message = next(iter(consumer))
         message.ack()
-        with pytest.raises(ValueError, match="acknowledged already"):
+        with pytest.raises(ValueError, match="already acknowledged"):
             message.nack()
 
 
