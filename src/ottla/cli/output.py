@@ -35,6 +35,14 @@ def print_rows(columns: Sequence[str], rows: Sequence[Row], *, exact_names: bool
         _print_plain(titles, cells)
 
 
+def print_listing(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
+    """As a table of these columns, or as JSON with all that the rows have."""
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(columns, rows)
+
+
 def format_cell(value: object) -> str:
     if value is None:
         return "-"

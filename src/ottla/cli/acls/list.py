@@ -17,7 +17,7 @@ from ottla.cli.acls.resources import (
 )
 from ottla.cli.broker_call import bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 from ottla.security.acls import Operation, PatternType, Permission, ResourceType
 
@@ -65,7 +65,4 @@ def list_acls(
                     )
                     rows[tuple(cells.values())] = cells
     ordered = [cells for _, cells in sorted(rows.items())]
-    if as_json:
-        print_json(ordered)
-    else:
-        print_rows(COLUMNS, ordered)
+    print_listing(COLUMNS, ordered, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from ottla.cli.backups.manifest import BackupDocument, runs_of
 from ottla.cli.backups.store import open_store
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 
@@ -26,7 +26,4 @@ def list_runs(from_: str, /, *, as_json: AsJson = False) -> None:
                 "partitions": partitions,
             }
         )
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(("run", "taken_at", "topics", "partitions"), rows)
+    print_listing(("run", "taken_at", "topics", "partitions"), rows, as_json=as_json)

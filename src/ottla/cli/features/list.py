@@ -6,7 +6,7 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 COLUMNS: Final = ("feature", "level", "lowest", "highest")
@@ -17,10 +17,7 @@ def list_features(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJso
     """List the features of the cluster, and the levels that this broker knows."""
     with bootstrap_broker(connection) as broker:
         rows = feature_rows(broker)
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)
 
 
 def feature_rows(broker: BrokerCall) -> list[dict[str, Any]]:

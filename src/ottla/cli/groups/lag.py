@@ -7,7 +7,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.groups.describe import document_of
 from ottla.cli.groups.list import group_rows
-from ottla.cli.output import print_json, print_line, print_rows
+from ottla.cli.output import print_line, print_listing
 from ottla.cli.parameters import AsJson, Flag
 
 COLUMNS = ("group", "protocol", "state", "members", "lag")
@@ -30,10 +30,7 @@ def lag(
         raise UsageError(f"--interval {interval:g} is not more than 0")
     while True:
         rows = lag_rows(connection)
-        if as_json:
-            print_json(rows)
-        else:
-            print_rows(COLUMNS, rows)
+        print_listing(COLUMNS, rows, as_json=as_json)
         if not watch:
             return
         time.sleep(interval)

@@ -8,7 +8,7 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from ottla.cli.broker_call import check, every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.groups.state_names import state_filter, state_name
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 VERSION = 5
@@ -31,10 +31,7 @@ def list_groups(
         protocol: Only those of this protocol; may be repeated.
     """
     rows = group_rows(connection, state or (), protocol or ())
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)
 
 
 def group_rows(

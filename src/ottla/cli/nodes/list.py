@@ -6,7 +6,7 @@ from typing import Any
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterNode, ClusterReader, NodeSettings
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 COLUMNS = (
@@ -26,10 +26,7 @@ def list_nodes(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson =
     """List the nodes of the cluster."""
     with bootstrap_broker(connection) as broker:
         rows = node_rows(ClusterReader(broker))
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)
 
 
 def node_rows(reader: ClusterReader) -> list[dict[str, Any]]:

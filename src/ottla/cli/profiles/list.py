@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 from ottla.cli.profiles.stored import stored_profiles
 
@@ -20,7 +20,4 @@ def list_profiles(*, as_json: AsJson = False) -> None:
         }
         for name, profile in sorted(profiles.items())
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)

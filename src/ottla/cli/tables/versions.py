@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Any
 
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 from ottla.cli.tables.libraries import TableAddress, table_errors
 
@@ -21,10 +21,7 @@ def versions(table: TableAddress, /, *, limit: int = 20, as_json: AsJson = False
 
         found = list(open_table(table).versions(limit))
     rows = [_row(version) for version in found]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)
 
 
 def _row(version: Any) -> dict[str, Any]:

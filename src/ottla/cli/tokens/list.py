@@ -4,7 +4,7 @@ from typing import Any
 
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 from ottla.cli.tokens.calls import described_tokens, time_text
 
@@ -26,7 +26,4 @@ def list_tokens(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson 
         }
         for token in sorted(tokens, key=lambda found: found.token_id)
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(_COLUMNS, rows)
+    print_listing(_COLUMNS, rows, as_json=as_json)

@@ -7,7 +7,7 @@ from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 from ottla.cli.broker_call import every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
-from ottla.cli.output import format_size, print_json, print_rows
+from ottla.cli.output import format_size, print_listing
 from ottla.cli.parameters import AsJson
 
 
@@ -26,7 +26,4 @@ def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False
         {"topic": name, "replicas": replicas[name], "bytes": size, "size": format_size(size)}
         for name, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(("topic", "replicas", "size"), rows)
+    print_listing(("topic", "replicas", "size"), rows, as_json=as_json)

@@ -1,7 +1,7 @@
 """`ottla topics list`: names, partitions and replicas of the topics."""
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson, Flag
 from ottla.protocol.topics import INTERNAL_TOPICS
 
@@ -29,7 +29,4 @@ def list_topics(
         for name, topic in sorted(metadata.topics.items())
         if internal or name not in INTERNAL_TOPICS
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(("topic", "partitions", "replication_factor"), rows)
+    print_listing(("topic", "partitions", "replication_factor"), rows, as_json=as_json)

@@ -6,7 +6,7 @@ from kio.static.primitive import i64
 from ottla.cli.broker_call import check, every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 COLUMNS = ("transactional_id", "coordinator", "producer_id", "state")
@@ -54,10 +54,7 @@ def list_transactions(
             for found in response.transaction_states
         ]
     rows.sort(key=lambda row: str(row["transactional_id"]))
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(COLUMNS, rows)
+    print_listing(COLUMNS, rows, as_json=as_json)
 
 
 def _state_named(name: str) -> str:

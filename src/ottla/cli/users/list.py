@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from typing import Any, cast
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import print_json, print_rows
+from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 from ottla.security.scram import ScramMechanism
 
@@ -22,7 +22,4 @@ def list_users(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson =
         for name, user in sorted(described.items())
         for info in user.scram_credential_infos
     ]
-    if as_json:
-        print_json(rows)
-    else:
-        print_rows(("user", "mechanism", "iterations"), rows)
+    print_listing(("user", "mechanism", "iterations"), rows, as_json=as_json)
