@@ -18,21 +18,10 @@ backup_app = App(
     help_epilogue=f"Example: {EXAMPLES['backup']}",
 )
 backup_app.default(backup)
-backup_app.command(
-    verify,
-    name="verify",
-    help="Compare a backup with its checksums.",
-    help_epilogue=f"Example: {EXAMPLES['backup verify']}",
-)
-backup_app.command(
-    list_runs,
-    name="list",
-    help="List the runs of a backup.",
-    help_epilogue=f"Example: {EXAMPLES['backup list']}",
-)
-backup_app.command(
-    prune,
-    name="prune",
-    help="Forget old runs of a backup, and remove what only they had.",
-    help_epilogue=f"Example: {EXAMPLES['backup prune']}",
-)
+for _name, _command, _text in (
+    ("verify", verify, "Compare a backup with its checksums."),
+    ("list", list_runs, "List the runs of a backup."),
+    ("prune", prune, "Forget old runs of a backup, and remove what only they had."),
+):
+    _example = EXAMPLES[f"backup {_name}"]
+    backup_app.command(_command, name=_name, help=_text, help_epilogue=f"Example: {_example}")

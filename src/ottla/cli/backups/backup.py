@@ -19,7 +19,6 @@ from ottla.cli.backups.partition_backup import PartitionBackup
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.topics import ranges_of, read_topics, topic_partitions_of
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import ManyErrors
 from ottla.cli.output import format_size, print_json, print_line
 from ottla.cli.parameters import AsJson
 from ottla.client.wire.cluster import TopicPartition
@@ -84,14 +83,14 @@ def _back_up(
         state = read_state(cluster, {each.name for each in topics})
         ranges = ranges_of(cluster, topic_partitions_of(topics))
         document = BackupDocument(cluster_id(cluster), _now(), topics, asdict(state))
-    copied = _copy(connection, store, topics, ranges, threads)
+    size, lost = _copy(connection, store, topics, ranges, threads)
     document.save(store)
     return {
         "to": store.address,
         "topics": len(topics),
         "partitions": len(ranges),
-        "bytes": copied["bytes"],
-        "lost_offsets": copied["lost"],
+        "bytes": size,
+        "lost_offsets": lost,
         "groups": len(state.groups) + len(state.share_groups),
         "acls": len(state.acls),
         "quotas": len(state.quotas),
@@ -106,7 +105,8 @@ def _copy(
     topics: list[TopicBackup],
     ranges: dict[TopicPartition, tuple[int, int]],
     threads: int,
-) -> dict[str, Any]:
+) -> tuple[int, int]:
+    """Bytes, and offsets that retention removed before they were copied."""
     by_name = {each.name: each for each in topics}
     with Progress(sum(end - start for start, end in ranges.values())) as progress:
 
@@ -116,17 +116,12 @@ def _copy(
             topic.start_offsets[topic_partition.partition] = start
             topic.end_offsets[topic_partition.partition] = end
             with wire_cluster(connection, gives_up=True) as cluster:
-                partition = PartitionBackup(
-                    store, topic.path(topic_partition.partition), topic_partition
-                )
+                path = topic.path(topic_partition.partition)
+                partition = PartitionBackup(store, path, topic_partition)
                 return partition.run(cluster, start, end, progress.on_copied)
 
-        lost, problems = for_each(list(ranges), copy, threads)
-    if problems:
-        raise ManyErrors(
-            [f"{topic_partition}: {text}" for topic_partition, text in sorted(problems.items())]
-        )
-    return {"bytes": progress.bytes, "lost": sum(lost.values())}
+        lost = for_each(list(ranges), copy, threads)
+    return progress.bytes, sum(lost.values())
 
 
 def _now() -> str:

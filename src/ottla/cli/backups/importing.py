@@ -60,7 +60,3 @@ class ImportRun:
             self._importer.write(empty, self._next_offset)
             self._next_offset = end_offset
         self._importer.finish()
-
-    def settle(self) -> None:
-        """All that was written is committed."""
-        self._importer.finish()

@@ -11,6 +11,8 @@ the next one goes on, and backup.json as it was. Runs share the chunks.
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -57,12 +59,18 @@ class PartitionManifest:
         data = store.read(name)
         if data is None:
             return None
-        try:
+        with _readable(f"{store.address}/{name}"):
             document = json.loads(data)
             chunks = [Chunk(**chunk) for chunk in document.pop("chunks")]
             return cls(**document, chunks=chunks)
-        except (ValueError, TypeError, KeyError) as error:
-            raise CommandError(f"{store.address}/{name} cannot be read: {error}") from None
+
+    @classmethod
+    def existing(cls, store: Store, path: str) -> "PartitionManifest":
+        """CommandError if there is none."""
+        manifest = cls.load(store, path)
+        if manifest is None:
+            raise CommandError(f"{store.address}/{path}/{MANIFEST} is missing")
+        return manifest
 
 
 @dataclass(slots=True)
@@ -109,14 +117,20 @@ class BackupDocument:
                 f"{store.address} has no complete backup; run `ottla backup --to {store.address}`"
                 " to its end"
             )
-        try:
+        with _readable(f"{store.address}/{name}"):
             document = json.loads(data)
             if document.pop("format") != FORMAT:
                 raise ValueError("another version of Ottla wrote it")
             topics = [_topic(topic) for topic in document.pop("topics")]
             return cls(topics=topics, **document)
-        except (ValueError, TypeError, KeyError) as error:
-            raise CommandError(f"{store.address}/{name} cannot be read: {error}") from None
+
+
+@contextmanager
+def _readable(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        raise CommandError(f"{address} cannot be read: {error}") from None
 
 
 def run_path(run: str) -> str:

@@ -7,6 +7,7 @@ and started again at any time.
 
 import json
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from ottla.cli.backups.cluster_state import read_state
 from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.backups.parallel import Progress, executor_of, for_each, wire_errors
 from ottla.cli.backups.partition_copy import Clusters, copy_partition
+from ottla.cli.backups.restore import overrides
 from ottla.cli.backups.state_changes import apply_groups, apply_state, close_import
 from ottla.cli.backups.topics import (
     add_partitions,
@@ -70,8 +72,6 @@ def migrate(
         set_: KEY=VALUE, overrides a config of the copied topics; may be repeated.
         replication_factor: Replication factor of the copied topics; their own by default.
     """
-    from ottla.cli.backups.restore import overrides
-
     source = Connection(from_, connection.connect_timeout, from_config)
     source.reach("--from")
     connection.reach()
@@ -84,18 +84,8 @@ def migrate(
         threads,
         lambda target, each: create_open(target, each, replication_factor, extra),
     )
-    try:
-        with wire_errors():
-            _run(
-                move,
-                follow=follow,
-                cut_over=cut_over,
-                interval=interval,
-                wait=wait,
-                as_json=as_json,
-            )
-    finally:
-        move.close()
+    with closing(move), wire_errors():
+        _run(move, follow=follow, cut_over=cut_over, interval=interval, wait=wait, as_json=as_json)
 
 
 def _run(
@@ -189,16 +179,12 @@ class _Move:
         ]
         total = sum(stable[topic_partition] - have[topic_partition] for topic_partition in missing)
         with Progress(total) as progress:
-            copied, problems = for_each(
+            copied = for_each(
                 missing,
                 lambda topic_partition: copy_partition(
                     self._clusters, topic_partition, stable[topic_partition], progress.on_copied
                 ),
                 self._executor,
-            )
-        if problems:
-            raise ManyErrors(
-                [f"{topic_partition}: {text}" for topic_partition, text in sorted(problems.items())]
             )
         have |= copied
         with self._clusters.both() as (source, target):

@@ -14,7 +14,7 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import DESCRIBE_CLUSTER_VERSION, ClusterReader
 from ottla.cli.connection import Connection
-from ottla.cli.errors import CommandError, ExitCode, UsageError
+from ottla.cli.errors import CommandError, ExitCode, ManyErrors, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.protocol.errors import ErrorCode
@@ -88,8 +88,8 @@ def for_each(
     topic_partitions: Sequence[TopicPartition],
     work: Callable[[TopicPartition], T],
     threads: int | ThreadPoolExecutor,
-) -> tuple[dict[TopicPartition, T], dict[TopicPartition, str]]:
-    """The results, and what went wrong with the others."""
+) -> dict[TopicPartition, T]:
+    """The results, when all have ended; ManyErrors if something went wrong."""
     results: dict[TopicPartition, T] = {}
     problems: dict[TopicPartition, str] = {}
     executor = threads if isinstance(threads, ThreadPoolExecutor) else executor_of(threads)
@@ -106,7 +106,9 @@ def for_each(
     finally:
         if executor is not threads:
             executor.shutdown(wait=False, cancel_futures=True)
-    return results, problems
+    if problems:
+        raise ManyErrors([f"{name}: {text}" for name, text in sorted(problems.items())])
+    return results
 
 
 def executor_of(threads_count: int) -> ThreadPoolExecutor:

@@ -1,9 +1,10 @@
 """Copies one partition into a store, from where the last run ended."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
+from ottla.cli.backups.importing import OnCopied
 from ottla.cli.backups.manifest import Chunk, PartitionManifest, chunk_name
 from ottla.cli.backups.source_batches import SourceBatches, source_batches
 from ottla.cli.backups.store import FileWriter, Store
@@ -13,8 +14,6 @@ from ottla.client.wire.fetching import BYTES_MAX, Fetcher
 from ottla.client.wire.offsets import Isolation
 
 CHUNK_BYTES: Final = 64 << 20  # What an interruption costs at most, for each partition.
-
-OnCopied = Callable[[int, int], None]  # Offsets and bytes.
 
 
 class PartitionBackup:
@@ -55,12 +54,8 @@ class PartitionBackup:
         on_copied(lost, 0)
         try:
             with self._fetcher(cluster) as fetcher:
-                self._copy(
-                    source_batches(fetcher, self._topic_partition, offset, end_offset),
-                    manifest,
-                    offset,
-                    on_copied,
-                )
+                source = source_batches(fetcher, self._topic_partition, offset, end_offset)
+                self._copy(source, manifest, offset, on_copied)
         finally:
             if self._writer is not None:
                 self._writer.discard()

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ottla.cli.backups.importing import ImportRun, OnCopied
 from ottla.cli.backups.manifest import Chunk, PartitionManifest
@@ -11,44 +12,33 @@ from ottla.cli.errors import CommandError
 from ottla.client.wire.cluster import TopicPartition
 
 
-class PartitionRestore:
-    def __init__(
-        self,
-        store: Store,
-        path: str,
-        topic_partition: TopicPartition,
-        manifest: PartitionManifest,
-        end: int,
-    ) -> None:
-        """`end` is where the run ended that is restored; chunks of later ones are left out."""
-        self._store = store
-        self._path = path
-        self._topic_partition = topic_partition
-        self._manifest = manifest
-        self._end = end
+class PartitionRestore(NamedTuple):
+    store: Store
+    path: str
+    topic_partition: TopicPartition
+    manifest: PartitionManifest
+    end: int  # Where the run ended that is restored; chunks of later ones are left out.
 
     def run(self, importing: ImportRun, on_copied: OnCopied) -> None:
         """WireError; call it again with another import where that may pass."""
-        manifest = self._manifest
-        offset = importing.begin(manifest.log_start_offset, self._end)
-        on_copied(offset - manifest.log_start_offset, 0)
-        for chunk in manifest.chunks:
-            if offset < chunk.next_offset <= self._end:
-                for records in self._parts(chunk):
-                    found = whole_batches(records, self._topic_partition, offset, self._end)
+        offset = importing.begin(self.manifest.log_start_offset, self.end)
+        on_copied(offset - self.manifest.log_start_offset, 0)
+        for chunk in self.manifest.chunks:
+            if offset < chunk.next_offset <= self.end:
+                for records in whole_parts(self.store, f"{self.path}/{chunk.name}", chunk):
+                    found = whole_batches(records, self.topic_partition, offset, self.end)
                     if found.next_offset > offset:
                         importing.write(records[found.start : found.end], found.next_offset)
                         on_copied(found.next_offset - offset, found.end - found.start)
                         offset = found.next_offset
-        importing.finish(self._end)
-
-    def _parts(self, chunk: Chunk) -> Iterator[memoryview]:
-        """Whole batches of several megabytes; the checksum is compared at the end."""
-        return whole_parts(self._store, f"{self._path}/{chunk.name}", chunk)
+        importing.finish(self.end)
 
 
 def whole_parts(store: Store, name: str, chunk: Chunk) -> Iterator[memoryview]:
-    """The chunk in parts that end between batches; CommandError if it is not as it was written."""
+    """The chunk in parts of several megabytes that end between batches.
+
+    CommandError at the end, where the checksum is compared, if it is not as it was written.
+    """
     digest, size = hashlib.sha256(), 0
     rest = bytearray()
     try:

@@ -7,14 +7,14 @@ from cyclopts import Parameter
 from ottla.cli.backups.backup import Excluded, Threads, Topics
 from ottla.cli.backups.cluster_state import ClusterState
 from ottla.cli.backups.importing import ImportRun
-from ottla.cli.backups.manifest import MANIFEST, BackupDocument, PartitionManifest, TopicBackup
+from ottla.cli.backups.manifest import BackupDocument, PartitionManifest, TopicBackup
 from ottla.cli.backups.parallel import Patience, Progress, for_each, wire_cluster, wire_errors
 from ottla.cli.backups.partition_restore import PartitionRestore
 from ottla.cli.backups.state_changes import apply_state, close_import
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.topics import chosen, create_open, import_states, topic_partitions_of
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError, ManyErrors, UsageError
+from ottla.cli.errors import ManyErrors, UsageError
 from ottla.cli.output import format_size, print_json, print_line
 from ottla.cli.parameters import AsJson, Flag
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -105,19 +105,11 @@ def _copy(connection: Connection, store: Store, topics: list[TopicBackup], threa
     work = {}
     for topic_partition in topic_partitions_of(topics):
         topic = by_name[topic_partition.topic]
-        path, end = (
-            topic.path(topic_partition.partition),
-            topic.end_offsets[topic_partition.partition],
-        )
-        manifest = PartitionManifest.load(store, path)
-        if manifest is None:
-            raise CommandError(f"{store.address}/{path}/{MANIFEST} is missing")
-        work[topic_partition] = (
-            PartitionRestore(store, path, topic_partition, manifest, end),
-            manifest,
-            end,
-        )
-    total = sum(end - manifest.log_start_offset for _, manifest, end in work.values())
+        path = topic.path(topic_partition.partition)
+        manifest = PartitionManifest.existing(store, path)
+        end = topic.end_offsets[topic_partition.partition]
+        work[topic_partition] = PartitionRestore(store, path, topic_partition, manifest, end)
+    total = sum(each.end - each.manifest.log_start_offset for each in work.values())
     with Progress(total) as progress:
 
         def copy(topic_partition: TopicPartition) -> None:
@@ -127,15 +119,11 @@ def _copy(connection: Connection, store: Store, topics: list[TopicBackup], threa
                     before = progress.bytes
                     try:
                         with ImportRun(cluster, topic_partition) as importing:
-                            work[topic_partition][0].run(importing, progress.on_copied)
+                            work[topic_partition].run(importing, progress.on_copied)
                             return
                     except WireError as error:
                         cluster.forget()
                         patience.wait(error, progressed=progress.bytes > before)
 
-        _, problems = for_each(list(work), copy, threads)
-    if problems:
-        raise ManyErrors(
-            [f"{topic_partition}: {text}" for topic_partition, text in sorted(problems.items())]
-        )
+        for_each(list(work), copy, threads)
     return progress.bytes

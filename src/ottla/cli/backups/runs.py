@@ -17,13 +17,12 @@ def list_runs(from_: str, /, *, as_json: AsJson = False) -> None:
     rows = []
     for run in runs_of(store):
         document = BackupDocument.load(store, run)
-        partitions = sum(len(topic.end_offsets) for topic in document.topics)
         rows.append(
             {
                 "run": run,
                 "taken_at": document.taken_at,
                 "topics": len(document.topics),
-                "partitions": partitions,
+                "partitions": sum(len(topic.end_offsets) for topic in document.topics),
             }
         )
     print_listing(("run", "taken_at", "topics", "partitions"), rows, as_json=as_json)

@@ -1,18 +1,12 @@
 """`ottla backup verify`: whether a backup is as it was written, without a cluster."""
 
 from ottla.cli.backups.backup import Threads
-from ottla.cli.backups.manifest import (
-    DOCUMENT,
-    MANIFEST,
-    BackupDocument,
-    PartitionManifest,
-    runs_of,
-)
+from ottla.cli.backups.manifest import DOCUMENT, BackupDocument, PartitionManifest, runs_of
 from ottla.cli.backups.parallel import for_each
 from ottla.cli.backups.partition_restore import whole_parts
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.whole_batches import whole_batches
-from ottla.cli.errors import CommandError, ManyErrors
+from ottla.cli.errors import CommandError
 from ottla.cli.output import format_size, print_json, print_line
 from ottla.cli.parameters import AsJson
 from ottla.client.wire.cluster import TopicPartition
@@ -27,15 +21,11 @@ def verify(from_: str, /, *, threads: Threads = 2, as_json: AsJson = False) -> N
     store = open_store(from_)
     document = BackupDocument.load(store)
     paths = _paths(store, document)
-    sizes, problems = for_each(
+    sizes = for_each(
         list(paths),
         lambda topic_partition: _verify(store, topic_partition, *paths[topic_partition]),
         threads,
     )
-    if problems:
-        raise ManyErrors(
-            [f"{topic_partition}: {text}" for topic_partition, text in sorted(problems.items())]
-        )
     summary = {
         "from": store.address,
         "taken_at": document.taken_at,
@@ -66,9 +56,7 @@ def _paths(store: Store, last: BackupDocument) -> dict[TopicPartition, tuple[str
 
 def _verify(store: Store, topic_partition: TopicPartition, path: str, end: int) -> int:
     """Bytes that were read. Chunks, and the batches in them, follow each other."""
-    manifest = PartitionManifest.load(store, path)
-    if manifest is None:
-        raise CommandError(f"{store.address}/{path}/{MANIFEST} is missing")
+    manifest = PartitionManifest.existing(store, path)
     if manifest.end_offset < end:
         raise CommandError(f"it ends at {manifest.end_offset}, and should at {end}")
     size = 0
