@@ -93,14 +93,15 @@ def bootstrap_broker(connection: Connection, *, looks: bool = True) -> BrokerCal
 
 
 def every_broker(connection: Connection) -> Iterator[BrokerCall]:
-    """All that run; a node that is gone leads nothing any more."""
+    """All that run, one after another; a node that is gone leads nothing any more."""
     from ottla.cli.cluster_reader import ClusterReader
 
     with bootstrap_broker(connection) as broker:
         nodes = ClusterReader(broker).nodes()
     for node in nodes:
         if not node.fenced:
-            yield BrokerCall(connection, node.node_id, node.host, node.port)
+            with BrokerCall(connection, node.node_id, node.host, node.port) as broker:
+                yield broker
 
 
 def transaction_coordinator(connection: Connection, transactional_id: str) -> BrokerCall:

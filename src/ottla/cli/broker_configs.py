@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse, DescribeConfigsResult
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,20 +24,30 @@ _DELETE: Final = i8(1)
 Resource = tuple[int, str]  # Type and name.
 
 
+def describe_configs(
+    broker: BrokerCall,
+    resource_type: int,
+    names: Iterable[str],
+    keys: tuple[str, ...] | None = None,
+) -> tuple[DescribeConfigsResult, ...]:
+    """A result for each resource, with these keys, or all."""
+    resources = (
+        DescribeConfigsResource(
+            resource_type=i8(resource_type), resource_name=name, configuration_keys=keys
+        )
+        for name in names
+    )
+    response: DescribeConfigsResponse = broker.call(
+        DescribeConfigsRequest(resources=tuple(resources)), DESCRIBE_VERSION
+    )
+    return response.results
+
+
 def topic_configs(broker: BrokerCall, key: str, topics: Iterable[str]) -> dict[str, str | None]:
     """The value of one key, by topic; without topics that have gone."""
-    resources = tuple(
-        DescribeConfigsResource(
-            resource_type=i8(TOPIC), resource_name=name, configuration_keys=(key,)
-        )
-        for name in sorted(topics)
-    )
-    request = DescribeConfigsRequest(
-        resources=resources, include_synonyms=False, include_documentation=False
-    )
     return {
         result.resource_name: config.value
-        for result in broker.call(request, DESCRIBE_VERSION).results
+        for result in describe_configs(broker, TOPIC, sorted(topics), (key,))
         for config in result.configs
         if config.name == key
     }

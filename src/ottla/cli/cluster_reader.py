@@ -1,22 +1,19 @@
 """The nodes of a cluster and what is on them, as one of its brokers tells it."""
 
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from kio.schema.describe_configs.v4.request import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i16, i32
 
 from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.broker_configs import BROKER, DESCRIBE_VERSION
+from ottla.cli.broker_configs import BROKER, describe_configs
 from ottla.cli.errors import CommandError
 from ottla.cli.replica_plan import Assignments, Node
 from ottla.protocol.errors import ErrorCode
@@ -29,7 +26,7 @@ DESCRIBE_QUORUM_VERSION = 2
 METADATA_VERSION = 12
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
-_QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
+QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
     topics=(
         describe_quorum.TopicData(
             topic_name=TopicName(CLUSTER_METADATA_TOPIC),
@@ -42,6 +39,8 @@ _NO_CONTROLLER = (
     ErrorCode.not_leader_or_follower,
     ErrorCode.request_timed_out,
 )
+
+T = TypeVar("T")
 
 
 class _Request(Protocol):
@@ -118,23 +117,22 @@ class ClusterReader:
 
     def settings(self, node: ClusterNode) -> NodeSettings:
         """Nothing is known of one that is fenced or does not answer."""
+        keys = (_VERSION_KEY, _CORDONED_KEY)
+        results = self.ask(
+            node, lambda broker: describe_configs(broker, BROKER, [str(node.node_id)], keys)
+        )
+        values = {config.name: config.value for each in results or () for config in each.configs}
+        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
+
+    def ask(self, node: ClusterNode, question: Callable[[BrokerCall], T]) -> T | None:
+        """None of a node that is fenced or does not answer."""
         if node.fenced:
-            return NodeSettings()
-        resource = DescribeConfigsResource(
-            resource_type=i8(BROKER),
-            resource_name=str(node.node_id),
-            configuration_keys=(_VERSION_KEY, _CORDONED_KEY),
-        )
-        request = DescribeConfigsRequest(
-            resources=(resource,), include_synonyms=False, include_documentation=False
-        )
+            return None
         try:
             with self._broker.beside(node.node_id, node.host, node.port) as broker:
-                (result,) = broker.call(request, DESCRIBE_VERSION).results
+                return question(broker)
         except CommandError:
-            return NodeSettings()
-        values = {config.name: config.value for config in result.configs}
-        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
+            return None
 
     def partitions(self) -> dict[TopicPartition, MetadataResponsePartition]:
         """Of all topics, also internal ones."""
@@ -158,7 +156,7 @@ class ClusterReader:
         """None when the broker does not tell."""
         if self.newest_version(describe_quorum.DescribeQuorumRequest) < 0:
             return None
-        response = self._broker.call(_QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
+        response = self._broker.call(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
         check(response.error_code, "the quorum", response.error_message)
         (topic,) = response.topics
         (partition,) = topic.partitions
@@ -180,7 +178,7 @@ class ClusterReader:
         newest = self.newest_version(describe_quorum.DescribeQuorumRequest)
         if newest < DESCRIBE_QUORUM_VERSION:
             return True
-        response = self._broker.call_within(_QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION, patience_s)
+        response = self._broker.call_within(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION, patience_s)
         return response is not None and response.error_code not in _NO_CONTROLLER
 
     def newest_version(self, request: "type[_Request]") -> int:

@@ -16,7 +16,6 @@ from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall
 from ottla.cli.cluster_reader import ClusterReader
-from ottla.cli.errors import CommandError
 from ottla.cli.output import format_size, print_line
 from ottla.cli.replica_plan import Move, by_topic
 from ottla.protocol.topics import TopicPartition
@@ -45,15 +44,12 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
         )
     )
     sizes: Sizes = {}
-    for node in ClusterReader(broker).nodes():
-        if node.node_id not in wanted or node.fenced:
+    reader = ClusterReader(broker)
+    for node in reader.nodes():
+        if node.node_id not in wanted:
             continue
-        try:
-            with broker.beside(node.node_id, node.host, node.port) as other:
-                directories = other.call(request, DESCRIBE_LOG_DIRS_VERSION).results
-        except CommandError:
-            continue
-        for directory in directories:
+        response = reader.ask(node, lambda other: other.call(request, DESCRIBE_LOG_DIRS_VERSION))
+        for directory in response.results if response else ():
             for topic in directory.topics:
                 for partition in topic.partitions:
                     topic_partition = TopicPartition(topic.name, partition.partition_index)

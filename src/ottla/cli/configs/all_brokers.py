@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -16,17 +15,15 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.static.primitive import i8
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
+from ottla.cli.broker_configs import ALTER_VERSION, BROKER, describe_configs
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError
 
 WHAT: Final = "all brokers"
-_BROKER: Final = i8(4)
-_CLIENT_METRICS: Final = i8(16)
+_CLIENT_METRICS: Final = 16
 CLIENT_METRICS_SOURCE: Final = 7  # Which librdkafka does not know.
 _ALL: Final = ""
-_ALTER_VERSION: Final = 1
-_DESCRIBE_VERSION: Final = 4
 
 
 def alter_brokers(
@@ -37,7 +34,7 @@ def alter_brokers(
     with bootstrap_broker(connection) as broker:
         if node_id is not None:
             ClusterReader(broker).node(node_id)
-        _alter(broker, _BROKER, name, entries, WHAT if node_id is None else f"node {name}")
+        _alter(broker, BROKER, name, entries, WHAT if node_id is None else f"node {name}")
 
 
 def alter_client_metrics(connection: Connection, name: str, entries: Sequence[ConfigEntry]) -> None:
@@ -46,14 +43,14 @@ def alter_client_metrics(connection: Connection, name: str, entries: Sequence[Co
 
 
 def _alter(
-    broker: BrokerCall, resource_type: i8, name: str, entries: Sequence[ConfigEntry], what: str
+    broker: BrokerCall, resource_type: int, name: str, entries: Sequence[ConfigEntry], what: str
 ) -> None:
     configs = tuple(map(_change, entries))
     resource = AlterConfigsResource(
-        resource_type=resource_type, resource_name=name, configs=configs
+        resource_type=i8(resource_type), resource_name=name, configs=configs
     )
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    (answer,) = broker.call(request, _ALTER_VERSION).responses
+    (answer,) = broker.call(request, ALTER_VERSION).responses
     check(answer.error_code, what, answer.error_message)
 
 
@@ -76,7 +73,7 @@ def _change(entry: ConfigEntry) -> AlterableConfig:
 
 def describe_all_brokers(connection: Connection) -> dict[str, ConfigEntry]:
     """What was set for all of them; nothing else holds for every broker."""
-    return _describe(connection, _BROKER, _ALL, WHAT)
+    return _describe(connection, BROKER, _ALL, WHAT)
 
 
 def describe_client_metrics(connection: Connection, name: str) -> dict[str, ConfigEntry]:
@@ -84,14 +81,10 @@ def describe_client_metrics(connection: Connection, name: str) -> dict[str, Conf
 
 
 def _describe(
-    connection: Connection, resource_type: i8, name: str, what: str
+    connection: Connection, resource_type: int, name: str, what: str
 ) -> dict[str, ConfigEntry]:
-    resource = DescribeConfigsResource(
-        resource_type=resource_type, resource_name=name, configuration_keys=None
-    )
     with bootstrap_broker(connection) as broker:
-        request = DescribeConfigsRequest(resources=(resource,))
-        (result,) = broker.call(request, _DESCRIBE_VERSION).results
+        (result,) = describe_configs(broker, resource_type, [name])
     check(result.error_code, what, result.error_message)
     return {
         config.name: ConfigEntry(

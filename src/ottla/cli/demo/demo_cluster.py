@@ -1,4 +1,4 @@
-"""Three nodes as processes of the demonstration, which they do not outlive."""
+"""Nodes as processes of the demonstration, which they do not outlive."""
 
 import os
 import signal
@@ -10,15 +10,11 @@ import time
 from pathlib import Path
 from typing import Self
 
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
-
+from ottla.cli.cluster_reader import QUORUM_REQUEST
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import ensure_topic
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 
 HOST = "127.0.0.1"
 NODES = 3
@@ -32,10 +28,10 @@ _LOG_CHARACTERS_SHOWN = 600
 class DemoCluster:
     """`interrupted` ends every wait."""
 
-    def __init__(self, directory: Path, interrupted: threading.Event) -> None:
+    def __init__(self, directory: Path, interrupted: threading.Event, nodes: int = NODES) -> None:
         self._directory = directory
         self._interrupted = interrupted
-        self._ports = {node_id: hold_port() for node_id in range(1, NODES + 1)}
+        self._ports = {node_id: _hold_port() for node_id in range(1, nodes + 1)}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -130,24 +126,16 @@ class DemoCluster:
 
 
 def _voters_count(cluster: Cluster) -> int:
-    partition = PartitionData(partition_index=i32(0))
-    topic = TopicData(topic_name=TopicName(CLUSTER_METADATA_TOPIC), partitions=(partition,))
     try:
-        response = cluster.controller().call(DescribeQuorumRequest(topics=(topic,)))
+        response = cluster.controller().call(QUORUM_REQUEST)
     except WireError:
         cluster.forget()
         return 0
-    return max(
-        (
-            len(partition.current_voters)
-            for found in response.topics
-            for partition in found.partitions
-        ),
-        default=0,
-    )
+    partitions = (partition for topic in response.topics for partition in topic.partitions)
+    return max((len(partition.current_voters) for partition in partitions), default=0)
 
 
-def hold_port() -> socket.socket:
+def _hold_port() -> socket.socket:
     """A port that nobody else is given as long as this is open; a broker that asks for it gets it.
 
     It is bound and does not listen, and both sides set SO_REUSEADDR.

@@ -1,16 +1,14 @@
 """`ottla demo pipeline`: a broker, a load and a pipeline, whose totals are checked in the end."""
 
 import contextlib
-import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ottla.cli.demo.demo_cluster import hold_port
+from ottla.cli.demo.demo_cluster import DemoCluster
 from ottla.cli.demo.orders import ORDERS, PARTITIONS, Load
 from ottla.cli.demo.totals import find_difference, read_totals
 from ottla.cli.errors import CommandError, UsageError
@@ -21,9 +19,7 @@ from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import ensure_topic
 
 FILE = Path(__file__).with_name("pipeline.yaml")
-HOST = "127.0.0.1"
 START_TIMEOUT_MS = 120_000
-STOP_TIMEOUT_S = 30
 TOTALS_TIMEOUT_S = 600.0
 
 
@@ -58,34 +54,17 @@ def pipeline(*, seconds: float = 20, rate: int = 2_000) -> None:
 @contextlib.contextmanager
 def _broker(directory: Path) -> Iterator[str]:
     """Its address; it ends with the context."""
-    held = hold_port()
-    port = held.getsockname()[1]
-    bootstrap = f"{HOST}:{port}"
-    # It ends with this process, also when that is killed.
-    command = [sys.executable, "-m", "ottla.cli.child_node", str(os.getpid()), "serve"]
-    command += ["--host", HOST, "--port", str(port)]
-    with (directory / "broker.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--data", str(directory / "data")],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # Ctrl-c is for the demonstration, which then stops the broker.
-        )
-    try:
-        print_line(f"a broker on {bootstrap}, with data in {directory}", sys.stderr)
-        with Cluster(bootstrap, retry_timeout_ms=START_TIMEOUT_MS) as cluster:
-            ensure_topic(cluster, ORDERS, partitions=PARTITIONS)
-        yield bootstrap
-    except WireError as error:
-        raise CommandError(f"the broker of the demonstration does not answer: {error}") from error
-    finally:
-        process.terminate()
+    with DemoCluster(directory, threading.Event(), nodes=1) as broker:
+        broker.start(1)
+        print_line(f"a broker on {broker.bootstrap}, with data in {directory}", sys.stderr)
         try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        held.close()
+            with Cluster(broker.bootstrap, retry_timeout_ms=START_TIMEOUT_MS) as cluster:
+                ensure_topic(cluster, ORDERS, partitions=PARTITIONS)
+            yield broker.bootstrap
+        except WireError as error:
+            raise CommandError(
+                f"the broker of the demonstration does not answer: {error}"
+            ) from error
 
 
 def _run(bootstrap: str, directory: Path, load: Load) -> str:

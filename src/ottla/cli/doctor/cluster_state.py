@@ -4,15 +4,13 @@ import time
 from typing import NamedTuple
 
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
-from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import topic_configs
 from ottla.cli.cluster_reader import (
     DESCRIBE_QUORUM_VERSION,
+    QUORUM_REQUEST,
     ClusterNode,
     ClusterReader,
     NodeSettings,
@@ -24,7 +22,7 @@ from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
 from ottla.cli.reach import ask
 from ottla.protocol.addresses import Address
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.protocol.topics import TopicPartition
 
 NO_LEADER = -1
 
@@ -67,7 +65,7 @@ def read_cluster(connection: Connection) -> ExaminedCluster:
             partitions,
             {topic: int(value or 1) for topic, value in minimums.items()},
             read_damage(broker) if not unreachable else {},
-            [each for node in answering for each in _directories(broker, node)],
+            [each for node in answering for each in _directories(reader, node)],
             0.0,
         )
         try:  # Last, because the connection is lost if no controller answers.
@@ -87,33 +85,22 @@ def _unreachable(connection: Connection, nodes: list[ClusterNode]) -> dict[int, 
     }
 
 
-def _directories(broker: BrokerCall, node: ClusterNode) -> list[Directory]:
+def _directories(reader: ClusterReader, node: ClusterNode) -> list[Directory]:
     """None of a node that has gone meanwhile."""
-    try:
-        with broker.beside(node.node_id, node.host, node.port) as other:
-            response = other.call(DescribeLogDirsRequest(topics=()), DESCRIBE_LOG_DIRS_VERSION)
-    except CommandError:
-        return []
+    request = DescribeLogDirsRequest(topics=())
+    response = reader.ask(node, lambda broker: broker.call(request, DESCRIBE_LOG_DIRS_VERSION))
     return [
         Directory(
             node.node_id, each.log_dir, bool(each.error_code), each.total_bytes, each.usable_bytes
         )
-        for each in response.results
+        for each in (response.results if response else ())
     ]
 
 
 def _controller_ahead_s(broker: BrokerCall) -> float:
     """The leader of the quorum has always fetched just now, by its own clock."""
-    request = describe_quorum.DescribeQuorumRequest(
-        topics=(
-            describe_quorum.TopicData(
-                topic_name=TopicName(CLUSTER_METADATA_TOPIC),
-                partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
-            ),
-        )
-    )
     began = time.time()
-    response = broker.call(request, DESCRIBE_QUORUM_VERSION)
+    response = broker.call(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
     now = time.time()
     for topic in response.topics:
         for partition in topic.partitions:

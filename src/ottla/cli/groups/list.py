@@ -43,8 +43,7 @@ def group_rows(
     )
     rows: list[dict[str, str]] = []
     for broker in every_broker(connection):
-        with broker:
-            response = broker.call(request, VERSION)
+        response = broker.call(request, VERSION)
         check(response.error_code, f"broker {broker.node_id}")
         rows += [
             {

@@ -16,8 +16,7 @@ def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False
     sizes: Counter[str] = Counter()
     replicas: Counter[str] = Counter()
     for broker in every_broker(connection):
-        with broker:
-            response = broker.call(DescribeLogDirsRequest(topics=None), DESCRIBE_LOG_DIRS_VERSION)
+        response = broker.call(DescribeLogDirsRequest(topics=None), DESCRIBE_LOG_DIRS_VERSION)
         for directory in response.results:
             for topic in directory.topics:
                 replicas[topic.name] += len(topic.partitions)

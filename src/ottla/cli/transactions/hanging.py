@@ -108,9 +108,8 @@ def _open_transactions(
             asked = TopicRequest(name=TopicName(name), partition_indexes=tuple(indexes))
             by_leader.setdefault(leader, []).append(asked)
     for broker in every_broker(connection):
-        with broker:
-            request = DescribeProducersRequest(topics=tuple(by_leader.get(broker.node_id, ())))
-            response = broker.call(request, DESCRIBE_PRODUCERS_VERSION)
+        request = DescribeProducersRequest(topics=tuple(by_leader.get(broker.node_id, ())))
+        response = broker.call(request, DESCRIBE_PRODUCERS_VERSION)
         yield from _of_response(broker.node_id, response)
 
 
@@ -138,14 +137,13 @@ def _known_to_coordinators(connection: Connection) -> set[tuple[int, PartitionNa
 
 
 def _known_to(broker: BrokerCall) -> list[tuple[int, PartitionName]]:
-    with broker:
-        request = ListTransactionsRequest(state_filters=UNENDED)
-        listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
-        check(listed.error_code, f"broker {broker.node_id}")
-        ids = tuple(state.transactional_id for state in listed.transaction_states)
-        described = broker.call(
-            DescribeTransactionsRequest(transactional_ids=ids), DESCRIBE_TRANSACTIONS_VERSION
-        )
+    request = ListTransactionsRequest(state_filters=UNENDED)
+    listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
+    check(listed.error_code, f"broker {broker.node_id}")
+    ids = tuple(state.transactional_id for state in listed.transaction_states)
+    described = broker.call(
+        DescribeTransactionsRequest(transactional_ids=ids), DESCRIBE_TRANSACTIONS_VERSION
+    )
     return [
         (state.producer_id, (topic.topic, partition))
         for state in described.transaction_states
@@ -156,10 +154,9 @@ def _known_to(broker: BrokerCall) -> list[tuple[int, PartitionName]]:
 
 def _abort(connection: Connection, transactions: list[OpenTransaction]) -> None:
     for broker in every_broker(connection):
-        with broker:
-            for each in transactions:
-                if each.leader == broker.node_id:
-                    _write_marker(broker, each)
+        for each in transactions:
+            if each.leader == broker.node_id:
+                _write_marker(broker, each)
 
 
 def _write_marker(broker: BrokerCall, transaction: OpenTransaction) -> None:

@@ -41,8 +41,7 @@ def list_transactions(
     )
     rows = []
     for broker in every_broker(connection):
-        with broker:
-            response = broker.call(request, VERSION)
+        response = broker.call(request, VERSION)
         check(response.error_code, f"broker {broker.node_id}")
         rows += [
             {
