@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -213,20 +214,20 @@ class Connection:
     def metadata(self) -> ClusterMetadata:
         admin = self.admin()
         with self.errors(), interruptible():
-            return self.patiently(lambda timeout_s: admin.list_topics(timeout=timeout_s))
+            return self.patiently(admin.list_topics)
 
     def partitions(self, consumer: Consumer, topic: str) -> list[int]:
         """The partitions of a topic; a consumer that asks does not create what is not there."""
         with self.errors(topic), interruptible():
-            found = self.patiently(lambda timeout_s: consumer.list_topics(topic, timeout=timeout_s))
+            found = self.patiently(partial(consumer.list_topics, topic))
             metadata = found.topics[topic]
             if metadata.error is not None:
                 raise KafkaException(metadata.error)
             return sorted(metadata.partitions)
 
-    def patiently(self, call: Callable[[float], T]) -> T:
-        """Call again while leaders move, and with a long timeout where nothing explains why the
-        short one has passed."""
+    def patiently(self, call: Callable[..., T]) -> T:
+        """Call with a timeout: again while leaders move, and with a long one where nothing explains
+        why the short one has passed."""
         end_s = time.monotonic() + TIMEOUT_S
         while True:
             try:
@@ -236,14 +237,14 @@ class Connection:
                     raise
             time.sleep(MOVING_RETRY_S)
 
-    def _call(self, call: Callable[[float], T]) -> T:
+    def _call(self, call: Callable[..., T]) -> T:
         try:
-            return call(LOOK_AFTER_S)
+            return call(timeout=LOOK_AFTER_S)
         except KafkaException as failure:
             if failure.args[0].code() not in _UNREACHABLE_CODES:
                 raise
         self.check_nodes()
-        return call(TIMEOUT_S)
+        return call(timeout=TIMEOUT_S)
 
     def result(self, future: "Future[T]", of: str = "") -> T:
         with self.errors(of):

@@ -63,6 +63,12 @@ def format_size(size: int) -> str:
     return f"{number:.4g} TB"
 
 
+def some(names: Sequence[object], shown: int = 3) -> str:
+    """A list that stays short however long it is."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(map(str, names[:shown])) + more
+
+
 def _print_plain(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     lines = [titles, *cells]
     widths = [max(len(line[index]) for line in lines) for index in range(len(titles))]

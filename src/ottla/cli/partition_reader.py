@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -79,13 +80,8 @@ class PartitionReader:
         return sorted(set(wanted)) if wanted else existing
 
     def _range_of(self, topic_partition: TopicPartition) -> OffsetRange:
-        return OffsetRange(
-            *self._connection.patiently(
-                lambda timeout_s: self._consumer.get_watermark_offsets(
-                    topic_partition, timeout=timeout_s
-                )
-            )
-        )
+        ask = partial(self._consumer.get_watermark_offsets, topic_partition)
+        return OffsetRange(*self._connection.patiently(ask))
 
     def _is_record(self, message: "Message[Any, Any]") -> bool:
         error, partition = message.error(), message.partition() or 0

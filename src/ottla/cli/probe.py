@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import Final, TypeVar
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
@@ -27,8 +27,6 @@ PREFIX: Final = "ottla-probe-"
 REPLICAS_MAX: Final = 3
 TOPIC_CONFIG: Final = {"retention.ms": "3600000", "segment.bytes": "1048576"}
 COLUMNS: Final = ("broker", "sent", "lost", "late", "median_ms", "max_ms", "problem")
-
-T = TypeVar("T")
 
 _POLL_S: Final = 0.005
 
@@ -166,12 +164,12 @@ class _Probe:
         ends = [TopicPartition(tally.topic, 0) for tally in self.tallies]
         for end in ends:
             ask = partial(consumer.get_watermark_offsets, end)
-            _, end.offset = self._connection.patiently(partial(_with_timeout, ask))
+            _, end.offset = self._connection.patiently(ask)
         consumer.assign(ends)
         return consumer
 
     def _metadata(self) -> ClusterMetadata:
-        return self._connection.patiently(partial(_with_timeout, self._admin.list_topics))
+        return self._connection.patiently(self._admin.list_topics)
 
     def round(self) -> None:
         """One record through each broker."""
@@ -199,10 +197,6 @@ class _Probe:
                     tally.on_back((time.monotonic() - begun_s) * 1000, self._late_ms)
         for tally in waiting.values():
             tally.lose(tally.problem or f"not back after {self._timeout_ms} ms")
-
-
-def _with_timeout(call: Callable[..., T], timeout_s: float) -> T:
-    return call(timeout=timeout_s)
 
 
 def _note(tally: Tally) -> Callable[[KafkaError | None, Message], None]:

@@ -34,12 +34,7 @@ INTERRUPTED = (
 
 
 def print_plan(moves: Sequence[Move]) -> None:
-    rows = [
-        {"topic": move.topic_partition.topic, "partition": move.topic_partition.partition}
-        | {"replicas": move.before, "new_replicas": move.after}
-        for move in moves
-    ]
-    print_rows(("topic", "partition", "replicas", "new_replicas"), rows)
+    print_rows(("topic", "partition", "replicas", "new_replicas"), plan_document(moves))
 
 
 def plan_document(moves: Sequence[Move]) -> list[dict[str, Any]]:
@@ -56,12 +51,12 @@ def plan_document(moves: Sequence[Move]) -> list[dict[str, Any]]:
 
 def settle(broker: BrokerCall) -> None:
     """Wait for what is being reassigned already: a plan is made for replicas that stay."""
-    pending = ongoing(broker, None)
+    pending = ongoing_moves(broker)
     if pending:
         print_line(f"waiting for {len(pending)} reassignments already in progress", sys.stderr)
     while pending:
         time.sleep(POLL_S)
-        pending = ongoing(broker, None)
+        pending = ongoing_moves(broker)
 
 
 def carry_out(
@@ -85,7 +80,7 @@ def carry_out(
     except KeyboardInterrupt:
         print_line(INTERRUPTED, sys.stderr)
         raise
-    lead_by_first(broker, [move.topic_partition for move in moves])
+    elect_preferred(broker, [move.topic_partition for move in moves])
     if throttle is not None:
         nodes = {node for move in moves for node in (*move.before, *move.after)}
         clear_throttle(broker, {move.topic_partition.topic for move in moves}, nodes)
@@ -163,16 +158,10 @@ def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...]
             check(partition.error_code, str(topic_partition), partition.error_message)
 
 
-def ongoing(
-    broker: BrokerCall, topic_partitions: Set[TopicPartition] | None
-) -> set[TopicPartition]:
-    """Which of these are being reassigned; None for all."""
-    return {move.topic_partition for move in ongoing_moves(broker, topic_partitions)}
-
-
 def ongoing_moves(
     broker: BrokerCall, topic_partitions: Set[TopicPartition] | None = None
 ) -> list[Move]:
+    """Of these partitions; None for all."""
     topics = None
     if topic_partitions is not None:
         topics = tuple(
@@ -196,14 +185,10 @@ def ongoing_moves(
     )
 
 
-def lead_by_first(broker: BrokerCall, topic_partitions: Sequence[TopicPartition]) -> None:
-    """The first replica of each leads it now, where that is in sync, and not some time later."""
-    elect_preferred(broker, topic_partitions)
-
-
 def elect_preferred(
     broker: BrokerCall, topic_partitions: Sequence[TopicPartition]
 ) -> ElectLeadersResponse:
+    """The first replica of each leads it now, where that is in sync, and not some time later."""
     request = ElectLeadersRequest(
         election_type=PREFERRED,
         topic_partitions=tuple(

@@ -6,7 +6,8 @@ from typing import Final
 
 from ottla.cli.doctor.cluster_state import ExaminedCluster
 from ottla.cli.doctor.data_checks import check_space
-from ottla.cli.doctor.finding import Finding, critical, note, numbered, some, warning
+from ottla.cli.doctor.finding import Finding, critical, note, numbered, warning
+from ottla.cli.output import some
 from ottla.cli.probe import PREFIX as PROBE_PREFIX
 from ottla.protocol.topics import INTERNAL_TOPICS, TopicPartition
 

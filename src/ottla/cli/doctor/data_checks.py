@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.doctor.finding import Finding, critical, note, some, warning
+from ottla.cli.doctor.finding import Finding, critical, note, warning
 from ottla.cli.dump_segment import SEGMENT_SUFFIXES, SegmentDump
-from ottla.cli.output import format_size
+from ottla.cli.output import format_size, some
 from ottla.storage.directory_identity import LOCK_FILE, WrongDirectory, read_identity
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.partition_names import is_stray, parse_partition

@@ -19,10 +19,10 @@ from ottla.cli.doctor.cluster_checks import check_cluster
 from ottla.cli.doctor.cluster_state import read_cluster
 from ottla.cli.doctor.config_checks import check_config, check_expiry, peer_certificate_end
 from ottla.cli.doctor.data_checks import check_data
-from ottla.cli.doctor.finding import Finding, Severity, critical, note, numbered, some, warning
+from ottla.cli.doctor.finding import Finding, Severity, critical, note, numbered, warning
 from ottla.cli.doctor.machine_checks import check_machine
 from ottla.cli.errors import CommandError, ExitCode
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_json, print_line, some
 from ottla.cli.parameters import AsJson, Flag
 from ottla.node.config import NODE_ID
 from ottla.protocol.addresses import Address

@@ -1,7 +1,7 @@
 """What a check has found: how bad it is, what is wrong, and which command repairs it."""
 
 import enum
-from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 
@@ -21,24 +21,11 @@ class Finding(NamedTuple):
         return {**self._asdict(), "severity": self.severity.name.lower()}
 
 
-def note(subject: str, problem: str, repair: str) -> Finding:
-    return Finding(Severity.NOTE, subject, problem, repair)
-
-
-def warning(subject: str, problem: str, repair: str) -> Finding:
-    return Finding(Severity.WARNING, subject, problem, repair)
-
-
-def critical(subject: str, problem: str, repair: str) -> Finding:
-    return Finding(Severity.CRITICAL, subject, problem, repair)
+note = partial(Finding, Severity.NOTE)
+warning = partial(Finding, Severity.WARNING)
+critical = partial(Finding, Severity.CRITICAL)
 
 
 def numbered(count: int, singular: str, plural: str) -> str:
     """1 partition has, 2 partitions have."""
     return f"{count} {singular if count == 1 else plural}"
-
-
-def some(names: Sequence[object], shown: int = 3) -> str:
-    """A list that stays short however long it is."""
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return ", ".join(map(str, names[:shown])) + more

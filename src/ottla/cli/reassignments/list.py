@@ -3,9 +3,9 @@
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.copy_progress import bytes_left, read_sizes
-from ottla.cli.output import print_json, print_line, print_rows
+from ottla.cli.output import print_line, print_listing
 from ottla.cli.parameters import AsJson
-from ottla.cli.reassignment import ongoing_moves
+from ottla.cli.reassignment import ongoing_moves, plan_document
 
 COLUMNS = ("topic", "partition", "replicas", "new_replicas", "bytes_left")
 
@@ -18,18 +18,10 @@ def list_reassignments(
         moves = ongoing_moves(broker)
         sizes = read_sizes(broker, moves) if moves else {}
     rows = [
-        {
-            "topic": move.topic_partition.topic,
-            "partition": move.topic_partition.partition,
-            "replicas": move.before,
-            "new_replicas": move.after,
-            "bytes_left": bytes_left(sizes, move),
-        }
-        for move in moves
+        row | {"bytes_left": bytes_left(sizes, move)}
+        for row, move in zip(plan_document(moves), moves, strict=True)
     ]
-    if as_json:
-        print_json(rows)
-    elif not rows:
-        print_line("nothing is being reassigned")
+    if rows or as_json:
+        print_listing(COLUMNS, rows, as_json=as_json)
     else:
-        print_rows(COLUMNS, rows)
+        print_line("nothing is being reassigned")

@@ -9,7 +9,7 @@ from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line
-from ottla.cli.reassignment import lead_by_first, ongoing_moves, wait_for
+from ottla.cli.reassignment import elect_preferred, ongoing_moves, wait_for
 from ottla.cli.replication_throttle import change_rate, clear_throttle, parse_rate
 
 
@@ -31,7 +31,7 @@ def watch(
         with CopyProgress(broker, moves) as progress:
             wait_for(broker, {move.topic_partition for move in moves}, progress)
         if moves:
-            lead_by_first(broker, [move.topic_partition for move in moves])
+            elect_preferred(broker, [move.topic_partition for move in moves])
         clear_throttle(
             broker, {topic_partition.topic for topic_partition in reader.partitions()}, nodes
         )

@@ -1,6 +1,6 @@
 """`ottla topics elect-leaders`: the preferred replica of each partition leads it again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -9,7 +9,7 @@ from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ManyErrors
-from ottla.cli.output import print_line
+from ottla.cli.output import print_line, some
 from ottla.cli.reassignment import elect_preferred
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import TopicPartition
@@ -65,10 +65,4 @@ def summarise(failures: Mapping[str, str]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for partition, reason in failures.items():
         by_reason.setdefault(reason, []).append(partition)
-    return [f"{_some(partitions)}: {reason}" for reason, partitions in by_reason.items()]
-
-
-def _some(partitions: Sequence[str]) -> str:
-    rest = len(partitions) - SHOWN_MAX
-    shown = ", ".join(partitions[:SHOWN_MAX])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    return [f"{some(partitions, SHOWN_MAX)}: {reason}" for reason, partitions in by_reason.items()]

@@ -8,7 +8,6 @@ from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
 from ottla.cli.reassignment import (
     carry_out,
-    ongoing,
     ongoing_moves,
     plan_document,
     print_plan,
@@ -57,8 +56,10 @@ def reassign_topic(
         if cancel:
             _cancel(broker, reader, topic_partitions)
             return
-        if wanted is None and (pending := ongoing(broker, topic_partitions)):
-            raise CommandError(f"{min(pending)} is being reassigned; wait, or use --cancel")
+        if wanted is None and (pending := ongoing_moves(broker, topic_partitions)):
+            raise CommandError(
+                f"{pending[0].topic_partition} is being reassigned; wait, or use --cancel"
+            )
         moves = [
             move
             for move in _moves(reader, assignments, topic, wanted, replication_factor)
@@ -127,7 +128,7 @@ def _cancel(
         raise CommandError("nothing is being reassigned there")
     take_back(broker, moves)
     topics = {move.topic_partition.topic for move in moves}
-    others = ongoing(broker, None)
+    others = {move.topic_partition.topic for move in ongoing_moves(broker)}
     nodes = [] if others else [node.node_id for node in reader.nodes()]
-    clear_throttle(broker, topics - {topic_partition.topic for topic_partition in others}, nodes)
+    clear_throttle(broker, topics - others, nodes)
     print_line(f"{len(moves)} partitions keep the replicas that they had")
