@@ -1,10 +1,11 @@
 """The resources and principals that `ottla acls` is told, and entries as it prints them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 from cyclopts import Parameter
+from kio.static.primitive import i8
 
 from ottla.cli.errors import UsageError
 from ottla.cli.parameters import Flag
@@ -13,6 +14,15 @@ from ottla.security.principal import parse_principal
 
 VERSION: Final = 3  # Of all three APIs.
 COLUMNS: Final = ("resource", "name", "pattern", "principal", "permission", "operation", "host")
+
+_CHOOSING_PATTERNS: Final = (
+    PatternType.LITERAL,
+    PatternType.PREFIXED,
+    PatternType.MATCH,
+    PatternType.ANY,
+)
+
+T = TypeVar("T")
 
 
 class Resource(NamedTuple):
@@ -61,6 +71,31 @@ class Resources:
         if self.cluster:
             yield Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
+    def filters(
+        self,
+        kind: Callable[..., T],
+        principal: str | None,
+        *,
+        host: str | None = None,
+        operation: Operation = Operation.ANY,
+        permission: Permission = Permission.ANY,
+    ) -> list[T]:
+        """One for each resource; requests to list and to delete entries choose them alike."""
+        pattern_type = self.pattern_type(_CHOOSING_PATTERNS)
+        named: list[Resource | None] = list(self.named())
+        return [
+            kind(
+                resource_type_filter=i8(resource.type if resource else ResourceType.ANY),
+                resource_name_filter=resource.name if resource else None,
+                pattern_type_filter=i8(pattern_type if resource else PatternType.ANY),
+                principal_filter=None if principal is None else principal_named(principal),
+                host_filter=host,
+                operation=i8(operation),
+                permission_type=i8(permission),
+            )
+            for resource in named or [None]
+        ]
+
     def pattern_type(self, allowed: Sequence[PatternType]) -> PatternType:
         names = [kind.name.lower() for kind in allowed]
         if self.resource_pattern_type.lower() not in names:
@@ -90,20 +125,14 @@ def operation_named(text: str) -> Operation:
     return Operation[name]
 
 
-def row(
-    resource: Resource,
-    pattern_type: int,
-    principal: str,
-    host: str,
-    operation: int,
-    permission: int,
-) -> dict[str, object]:
+def row(resource: Any, acl: Any) -> dict[str, object]:
+    """Of an entry as brokers tell it; DescribeAcls names the resource once for many entries."""
     return {
-        "resource": resource.type.name.lower(),
-        "name": resource.name,
-        "pattern": PatternType(pattern_type).name.lower(),
-        "principal": principal,
-        "permission": Permission(permission).name.lower(),
-        "operation": Operation(operation).name,
-        "host": host,
+        "resource": ResourceType(resource.resource_type).name.lower(),
+        "name": resource.resource_name,
+        "pattern": PatternType(resource.pattern_type).name.lower(),
+        "principal": acl.principal,
+        "permission": Permission(acl.permission_type).name.lower(),
+        "operation": Operation(acl.operation).name,
+        "host": acl.host,
     }
