@@ -78,7 +78,6 @@ class Connection:
     connect_timeout: Annotated[
         float,
         Parameter(
-            name="--connect-timeout",
             env_var="OTTLA_CONNECT_TIMEOUT",
             help="Seconds to wait for a broker to answer.",
         ),
@@ -86,7 +85,6 @@ class Connection:
     command_config: Annotated[
         Path | None,
         Parameter(
-            name="--command-config",
             env_var="OTTLA_COMMAND_CONFIG",
             help="File with settings of clients, such as security.protocol and how to log in.",
         ),

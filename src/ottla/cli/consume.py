@@ -30,7 +30,7 @@ def consume(
     count: int | None = None,
     tail: int | None = None,
     follow: Annotated[bool, Parameter(negative="--no-follow")] = True,
-    format_: Annotated[str, Parameter(name="--format")] = "{value}",
+    format_: str = "{value}",
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:

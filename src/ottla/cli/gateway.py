@@ -107,9 +107,7 @@ def gateway(
             show_default=False,
         ),
     ] = "",
-    command_config: Annotated[
-        Path | None, Parameter(name="--command-config", env_var="OTTLA_COMMAND_CONFIG")
-    ] = None,
+    command_config: Annotated[Path | None, Parameter(env_var="OTTLA_COMMAND_CONFIG")] = None,
     door: Door = Door(),  # noqa: B008
     secret_file: Path | None = None,
     webhook_allow: tuple[str, ...] = (),

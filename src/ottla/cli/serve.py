@@ -14,12 +14,12 @@ from ottla.node.serve_settings import LogFormat, ServeSettings
 
 def serve(
     *,
-    id: Annotated[int | None, Parameter(name="--id")] = None,  # noqa: A002
+    id: int | None = None,  # noqa: A002
     host: str | None = None,
     port: int | None = None,
     data: list[Path] | None = None,
     config: Path | None = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    set_: list[str] | None = None,
     join: list[str] | None = None,
     new_cluster: Flag = False,
     insecure: Flag = False,
@@ -27,9 +27,7 @@ def serve(
     advertised: str | None = None,
     listener: list[str] | None = None,
     http: str | None = None,
-    http_config: Annotated[
-        Path | None, Parameter(name="--http-config", env_var="OTTLA_COMMAND_CONFIG")
-    ] = None,
+    http_config: Annotated[Path | None, Parameter(env_var="OTTLA_COMMAND_CONFIG")] = None,
     no_http: Flag = False,
     log_format: LogFormat = LogFormat.TEXT,
 ) -> int:

@@ -25,15 +25,13 @@ from ottla.client.wire.cluster import TopicPartition
 
 Topics = Annotated[
     list[str] | None,
-    Parameter(name="--topic", help="Only topics of this name or pattern; may be repeated."),
+    Parameter(help="Only topics of this name or pattern; may be repeated."),
 ]
 Excluded = Annotated[
     list[str] | None,
-    Parameter(name="--exclude", help="No topics of this name or pattern; may be repeated."),
+    Parameter(help="No topics of this name or pattern; may be repeated."),
 ]
-Threads = Annotated[
-    int, Parameter(name="--threads", help="How many partitions are copied at the same time.")
-]
+Threads = Annotated[int, Parameter(help="How many partitions are copied at the same time.")]
 
 
 def backup(

@@ -9,9 +9,7 @@ import json
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
-
-from cyclopts import Parameter
+from typing import Any, Final, NamedTuple
 
 from ottla.cli.backups.backup import Excluded, Threads, Topics
 from ottla.cli.backups.cluster_state import read_state
@@ -46,16 +44,16 @@ class Round(NamedTuple):
 
 def migrate(
     *,
-    from_: Annotated[str, Parameter(name="--from")],
-    from_config: Annotated[Path | None, Parameter(show_default=False)] = None,
+    from_: str,
+    from_config: Path | None = None,
     topic: Topics = None,
     exclude: Excluded = None,
     follow: Flag = False,
     cut_over: Flag = False,
     interval: float = 1.0,
     wait: float = 60.0,
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
-    replication_factor: Annotated[int | None, Parameter(show_default=False)] = None,
+    set_: list[str] | None = None,
+    replication_factor: int | None = None,
     threads: Threads = 4,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,

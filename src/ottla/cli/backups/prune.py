@@ -9,9 +9,6 @@ interrupted, the kept runs can be restored, and the next prune removes the rest.
 """
 
 import datetime as dt
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ottla.cli.backups.manifest import (
     MANIFEST,
@@ -30,8 +27,8 @@ def prune(
     from_: str,
     /,
     *,
-    keep: Annotated[int | None, Parameter(show_default=False)] = None,
-    days: Annotated[float | None, Parameter(show_default=False)] = None,
+    keep: int | None = None,
+    days: float | None = None,
     dry_run: Flag = False,
     as_json: AsJson = False,
 ) -> None:

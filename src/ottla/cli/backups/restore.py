@@ -1,9 +1,5 @@
 """`ottla restore`: a backup back into a cluster, with the offsets that it had."""
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from ottla.cli.backups.backup import Excluded, Threads, Topics
 from ottla.cli.backups.cluster_state import ClusterState
 from ottla.cli.backups.importing import ImportRun
@@ -23,12 +19,12 @@ from ottla.client.wire.errors import WireError
 
 def restore(
     *,
-    from_: Annotated[str, Parameter(name="--from")],
+    from_: str,
     topic: Topics = None,
     exclude: Excluded = None,
-    run: Annotated[str | None, Parameter(show_default=False)] = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
-    replication_factor: Annotated[int | None, Parameter(show_default=False)] = None,
+    run: str | None = None,
+    set_: list[str] | None = None,
+    replication_factor: int | None = None,
     broker_configs: Flag = False,
     keep_open: Flag = False,
     threads: Threads = 2,

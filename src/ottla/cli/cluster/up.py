@@ -3,9 +3,6 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.child_nodes import PATIENT, ChildNode, ChildNodes
@@ -35,7 +32,7 @@ def up(
     nodes: int = 3,
     port: int = 9092,
     data: Path = Path("ottla-cluster"),
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    set_: list[str] | None = None,
 ) -> int:
     """Run a cluster on this machine, one process per node, until ctrl-c.
 

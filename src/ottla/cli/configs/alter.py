@@ -1,10 +1,8 @@
 """`ottla configs alter`: set, delete, append to and subtract from configuration values."""
 
 from collections.abc import Container, Sequence
-from typing import Annotated
 
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_pairs
 from ottla.cli.configs.all_brokers import (
@@ -22,7 +20,7 @@ from ottla.cli.parameters import AsJson
 def alter(
     *,
     subject: Subject = NO_SUBJECT,
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    set_: list[str] | None = None,
     delete: list[str] | None = None,
     append: list[str] | None = None,
     subtract: list[str] | None = None,

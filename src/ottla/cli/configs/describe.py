@@ -1,9 +1,8 @@
 """`ottla configs describe`: configuration values and where they come from."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from confluent_kafka.admin import ConfigEntry, ConfigSource
-from cyclopts import Parameter
 
 from ottla.cli.configs.all_brokers import (
     CLIENT_METRICS_SOURCE,
@@ -14,13 +13,13 @@ from ottla.cli.configs.all_brokers import (
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line, print_rows
-from ottla.cli.parameters import AsJson
+from ottla.cli.parameters import AsJson, Flag
 
 
 def describe(
     *,
     subject: Subject = NO_SUBJECT,
-    all_: Annotated[bool, Parameter(name="--all", show_default=False)] = False,
+    all_: Flag = False,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:

@@ -7,6 +7,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from cyclopts import Parameter
 
 from ottla.cli.errors import UsageError
+from ottla.cli.parameters import Flag
 
 
 @Parameter(name="*")
@@ -19,8 +20,7 @@ class Subject:
         str | None, Parameter(help="Name of a subscription to the metrics of clients (KIP-714).")
     ] = None
     all_brokers: Annotated[
-        bool,
-        Parameter(show_default=False, help="What holds where a broker has none of its own."),
+        Flag, Parameter(help="What holds where a broker has none of its own.")
     ] = False
 
     def validate(self) -> None:

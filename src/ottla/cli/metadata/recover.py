@@ -2,9 +2,6 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_line
@@ -26,7 +23,7 @@ Give --yes to do it."""
 def recover(
     *,
     data: Path,
-    id: Annotated[int, Parameter(name="--id")],  # noqa: A002
+    id: int,  # noqa: A002
     yes: Flag = False,
 ) -> None:
     """Make a surviving node the only voter of its cluster. The node must be stopped.

@@ -5,9 +5,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
@@ -23,7 +21,7 @@ def backfill(
     file: Path,
     /,
     *,
-    from_: Annotated[str, Parameter(name="--from")] = "earliest",
+    from_: str = "earliest",
     to: str = "latest",
     into: list[str] | None = None,
     max_records: int = 1_000_000,

@@ -34,7 +34,6 @@ class PipelineOptions:
     command_config: Annotated[
         Path | None,
         Parameter(
-            name="--command-config",
             env_var="OTTLA_COMMAND_CONFIG",
             help="File with settings of clients, such as security.protocol and how to log in. "
             "[default: the profile in use, if it is of the same brokers]",
@@ -43,7 +42,7 @@ class PipelineOptions:
     ] = None
     set_: Annotated[
         list[str] | None,
-        Parameter(name="--set", help="A variable of the file as NAME=VALUE; may be repeated."),
+        Parameter(help="A variable of the file as NAME=VALUE; may be repeated."),
     ] = None
     checkpoints: Annotated[
         str | None,

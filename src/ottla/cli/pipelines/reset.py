@@ -1,9 +1,6 @@
 """`ottla pipeline reset`: restart a pipeline from any offset of its topics."""
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
@@ -15,7 +12,7 @@ def reset(
     file: Path,
     /,
     *,
-    from_: Annotated[str, Parameter(name="--from")] = "earliest",
+    from_: str = "earliest",
     sink: list[str] | None = None,
     yes: Flag = False,
     options: PipelineOptions = DEFAULT_OPTIONS,

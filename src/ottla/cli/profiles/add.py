@@ -19,7 +19,7 @@ def add(
     *,
     bootstrap_server: Annotated[str | None, Parameter(name=("--bootstrap-server", "-b"))] = None,
     command_config: Path | None = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set")] = None,
+    set_: list[str] | None = None,
 ) -> None:
     """Add a named cluster; the first one becomes the profile in use.
 

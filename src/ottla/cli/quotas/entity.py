@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ottla.cli.errors import UsageError
+from ottla.cli.parameters import Flag
 from ottla.security.quotas import CLIENT_ID, IP, USER, Entity, entity_of
 
 _EVERYONE: Final = "(default)"
@@ -14,36 +15,14 @@ _EVERYONE: Final = "(default)"
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class EntityOptions:
-    user: Annotated[str | None, Parameter(name="--user", help="A user.")] = None
-    client_id: Annotated[str | None, Parameter(name="--client-id", help="A client id.")] = None
-    ip: Annotated[str | None, Parameter(name="--ip", help="An IP address.")] = None
-    default_user: Annotated[
-        bool,
-        Parameter(
-            name="--default-user",
-            negative=(),
-            show_default=False,
-            help="Each user without a quota of its own.",
-        ),
-    ] = False
+    user: Annotated[str | None, Parameter(help="A user.")] = None
+    client_id: Annotated[str | None, Parameter(help="A client id.")] = None
+    ip: Annotated[str | None, Parameter(help="An IP address.")] = None
+    default_user: Annotated[Flag, Parameter(help="Each user without a quota of its own.")] = False
     default_client_id: Annotated[
-        bool,
-        Parameter(
-            name="--default-client-id",
-            negative=(),
-            show_default=False,
-            help="Each client id without a quota of its own.",
-        ),
+        Flag, Parameter(help="Each client id without a quota of its own.")
     ] = False
-    default_ip: Annotated[
-        bool,
-        Parameter(
-            name="--default-ip",
-            negative=(),
-            show_default=False,
-            help="Each address without a quota of its own.",
-        ),
-    ] = False
+    default_ip: Annotated[Flag, Parameter(help="Each address without a quota of its own.")] = False
 
     def entity(self, *, required: bool = True) -> Entity:
         names = {USER: self.user, CLIENT_ID: self.client_id, IP: self.ip}

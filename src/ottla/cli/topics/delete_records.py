@@ -1,9 +1,6 @@
 """`ottla topics delete-records`: remove the oldest records of a topic."""
 
-from typing import Annotated
-
 from confluent_kafka import TopicPartition
-from cyclopts import Parameter
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
@@ -18,7 +15,7 @@ def delete_records(
     topic: str,
     /,
     *,
-    before: Annotated[str, Parameter(name="--before")],
+    before: str,
     partition: list[int] | None = None,
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
