@@ -40,8 +40,7 @@ def print_plan(moves: Sequence[Move]) -> None:
 def plan_document(moves: Sequence[Move]) -> list[dict[str, Any]]:
     return [
         {
-            "topic": move.topic_partition.topic,
-            "partition": move.topic_partition.partition,
+            **move.topic_partition._asdict(),
             "replicas": list(move.before),
             "new_replicas": list(move.after),
         }

@@ -243,8 +243,7 @@ def _tell(done: Round, *, as_json: bool) -> None:
 def _report(move: _Move, done: Round, *, as_json: bool, cut_over: bool) -> None:
     rows = [
         {
-            "topic": topic_partition.topic,
-            "partition": topic_partition.partition,
+            **topic_partition._asdict(),
             "end_offset": done.ends[topic_partition],
             "lag": done.lag[topic_partition],
         }

@@ -113,7 +113,7 @@ def _check_transactions(connection: Connection) -> Iterator[Finding]:
 
     found = find_hanging(connection, None, time.time_ns() // 1_000_000 - LONGEST_TRANSACTION_MS)
     if found:
-        topic_partitions = sorted({"{}-{}".format(*each.topic_partition) for each in found})
+        topic_partitions = sorted({str(each.topic_partition) for each in found})
         yield critical(
             "transactions",
             f"{numbered(len(found), 'transaction hangs', 'transactions hang')}, and read_committed"

@@ -1,16 +1,16 @@
 """`ottla groups describe`: members, offsets and lag."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, TopicPartition
+from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, OffsetSpec
 from kio.schema.share_group_describe.v1.response import DescribedGroup
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.groups import streams_groups
-from ottla.cli.groups.group_offsets import ConsumerGroupOffsets
+from ottla.cli.groups.group_offsets import ConsumerGroupOffsets, partition_offsets
 from ottla.cli.groups.share_groups import (
     ShareOffset,
     find_share_group,
@@ -20,12 +20,11 @@ from ottla.cli.groups.share_groups import (
 from ottla.cli.groups.state_names import state_name
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
+from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "committed_offset", "end_offset", "lag", "client_id", "host")
 SHARE_COLUMNS = ("topic", "partition", "start_offset", "end_offset", "lag", "parked")
 MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "partitions_count")
-
-PartitionName = tuple[str, int]
 
 
 def describe(
@@ -112,9 +111,9 @@ def _rows(
     connection: Connection, admin: AdminClient, group: ConsumerGroupDescription
 ) -> list[dict[str, Any]]:
     owners = {
-        (topic_partition.topic, topic_partition.partition): (member.client_id, member.host)
+        TopicPartition(assigned.topic, assigned.partition): (member.client_id, member.host)
         for member in group.members
-        for topic_partition in member.assignment.topic_partitions
+        for assigned in member.assignment.topic_partitions
     }
     return _offset_rows(connection, admin, group.group_id, owners)
 
@@ -123,20 +122,19 @@ def _offset_rows(
     connection: Connection,
     admin: AdminClient,
     group: str,
-    owners: Mapping[PartitionName, tuple[str, str]],
+    owners: Mapping[TopicPartition, tuple[str, str]],
 ) -> list[dict[str, Any]]:
     """One row for each partition that is committed or owned; owners by client id and host."""
     committed = ConsumerGroupOffsets(connection, admin, group, len(owners)).read()
     topic_partitions = sorted({*committed, *owners})
-    ends = _end_offsets(connection, admin, topic_partitions)
+    ends = partition_offsets(connection, admin, topic_partitions, OffsetSpec.latest())
     rows = []
     for topic_partition in topic_partitions:
         offset, end = committed.get(topic_partition), ends.get(topic_partition)
         client_id, host = owners.get(topic_partition, (None, None))
         rows.append(
             {
-                "topic": topic_partition[0],
-                "partition": topic_partition[1],
+                **topic_partition._asdict(),
                 "committed_offset": offset,
                 "end_offset": end,
                 "lag": None if offset is None or end is None else max(0, end - offset),
@@ -153,29 +151,27 @@ def _share_rows(
     """One row for each partition that is assigned, or was begun; members share partitions."""
     begun = share_offsets(connection, group.group_id)
     assigned = {
-        (topic.topic_name, partition)
+        TopicPartition(topic.topic_name, partition)
         for member in group.members
         for topic in member.assignment.topic_partitions
         for partition in topic.partitions
     }
     topic_partitions = sorted({*begun, *assigned})
-    ends = _end_offsets(connection, admin, topic_partitions)
-    return [
-        {
-            "topic": topic_partition[0],
-            "partition": topic_partition[1],
-            "start_offset": begun[topic_partition].start_offset
-            if topic_partition in begun
-            else None,
-            "end_offset": ends[topic_partition],
-            "lag": _share_lag(begun[topic_partition], ends[topic_partition])
-            if topic_partition in begun
-            else None,
-            "parked": begun[topic_partition].parked if topic_partition in begun else None,
-            "note": begun[topic_partition].note if topic_partition in begun else None,
-        }
-        for topic_partition in topic_partitions
-    ]
+    ends = partition_offsets(connection, admin, topic_partitions, OffsetSpec.latest())
+    rows = []
+    for topic_partition in topic_partitions:
+        offset, end = begun.get(topic_partition), ends[topic_partition]
+        rows.append(
+            {
+                **topic_partition._asdict(),
+                "start_offset": offset and offset.start_offset,
+                "end_offset": end,
+                "lag": offset and _share_lag(offset, end),
+                "parked": offset and offset.parked,
+                "note": offset and offset.note,
+            }
+        )
+    return rows
 
 
 def _share_lag(offset: ShareOffset, end_offset: int) -> int:
@@ -183,22 +179,3 @@ def _share_lag(offset: ShareOffset, end_offset: int) -> int:
     if offset.lag is not None:
         return offset.lag
     return max(0, end_offset - offset.start_offset) + offset.parked
-
-
-def _end_offsets(
-    connection: Connection, admin: AdminClient, topic_partitions: Collection[PartitionName]
-) -> Mapping[PartitionName, int]:
-    if not topic_partitions:
-        return {}
-    futures = admin.list_offsets(
-        {
-            TopicPartition(*topic_partition): OffsetSpec.latest()
-            for topic_partition in topic_partitions
-        }
-    )
-    return {
-        (topic_partition.topic, topic_partition.partition): connection.result(
-            future, of=topic_partition.topic
-        ).offset
-        for topic_partition, future in futures.items()
-    }

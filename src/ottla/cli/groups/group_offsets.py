@@ -1,24 +1,26 @@
 """The offsets of a group, of whichever type it is, to read and to move."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
+import confluent_kafka
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ottla.cli.connection import Connection, describe_error
 from ottla.cli.errors import CommandError
 from ottla.cli.groups.share_groups import alter_share_offsets, find_share_group, share_offsets
+from ottla.protocol.topics import TopicPartition
 
-PartitionName = tuple[str, int]
+Offsets = Mapping[TopicPartition, int]
 
 
 class GroupOffsets(Protocol):
     member_count: int
 
-    def read(self) -> dict[PartitionName, int]: ...
+    def read(self) -> Offsets: ...
 
-    def write(self, offsets: Mapping[PartitionName, int]) -> None:
+    def write(self, offsets: Offsets) -> None:
         """Only for a group without members."""
 
 
@@ -41,30 +43,28 @@ class ConsumerGroupOffsets:
         self._group = group
         self.member_count = member_count
 
-    def read(self) -> dict[PartitionName, int]:
+    def read(self) -> Offsets:
         group = self._group
         futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         topic_partitions = self._connection.result(futures[group], of=group).topic_partitions
         return {
-            (topic_partition.topic, topic_partition.partition): topic_partition.offset
+            _named(topic_partition): topic_partition.offset
             for topic_partition in topic_partitions
             if topic_partition.offset >= 0
         }
 
-    def write(self, offsets: Mapping[PartitionName, int]) -> None:
+    def write(self, offsets: Offsets) -> None:
         group = self._group
         topic_partitions = [
-            TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()
+            confluent_kafka.TopicPartition(*topic_partition, offset)
+            for topic_partition, offset in offsets.items()
         ]
         request = ConsumerGroupTopicPartitions(group, topic_partitions)
         futures = self._admin.alter_consumer_group_offsets([request])
         for topic_partition in self._connection.result(futures[group], of=group).topic_partitions:
             if topic_partition.error is not None:
                 raise CommandError(
-                    describe_error(
-                        topic_partition.error,
-                        f"{topic_partition.topic}-{topic_partition.partition}",
-                    )
+                    describe_error(topic_partition.error, str(_named(topic_partition)))
                 )
 
 
@@ -74,9 +74,31 @@ class ShareGroupOffsets:
         self._group = group
         self.member_count = member_count
 
-    def read(self) -> dict[PartitionName, int]:
+    def read(self) -> Offsets:
         found = share_offsets(self._connection, self._group)
         return {topic_partition: offset.start_offset for topic_partition, offset in found.items()}
 
-    def write(self, offsets: Mapping[PartitionName, int]) -> None:
+    def write(self, offsets: Offsets) -> None:
         alter_share_offsets(self._connection, self._group, offsets)
+
+
+def partition_offsets(
+    connection: Connection,
+    admin: AdminClient,
+    topic_partitions: Collection[TopicPartition],
+    spec: OffsetSpec,
+) -> Offsets:
+    """What the partitions themselves have, as at their ends."""
+    if not topic_partitions:
+        return {}
+    futures = admin.list_offsets(
+        {confluent_kafka.TopicPartition(*each): spec for each in topic_partitions}
+    )
+    return {
+        _named(asked): connection.result(future, of=asked.topic).offset
+        for asked, future in futures.items()
+    }
+
+
+def _named(topic_partition: confluent_kafka.TopicPartition) -> TopicPartition:
+    return TopicPartition(topic_partition.topic, topic_partition.partition)

@@ -1,16 +1,19 @@
 """`ottla groups reset-offsets`: move what a group has committed."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
+from confluent_kafka.admin import OffsetSpec
 from cyclopts import Parameter
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.groups.group_offsets import GroupOffsets, offsets_of
-from ottla.cli.groups.reset_target import Offsets, PartitionName, Partitions, Target, parse_target
+from ottla.cli.groups.group_offsets import GroupOffsets, Offsets, offsets_of, partition_offsets
+from ottla.cli.groups.reset_target import AskOffsets, Target, parse_target, wanted_offsets
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
+from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "committed_offset", "new_offset", "end_offset", "new_lag")
 
@@ -56,7 +59,8 @@ def reset_offsets(
     offsets = offsets_of(connection, admin, group)
     committed = offsets.read()
     topic_partitions = _topic_partitions(connection, group, topic, partition, committed)
-    rows = _plan(Partitions(connection, admin), target, topic_partitions, committed)
+    ask = partial(partition_offsets, connection, admin)
+    rows = _plan(ask, target, topic_partitions, committed)
     if not dry_run:
         _move(offsets, group, rows)
     _print(group, rows, dry_run=dry_run, as_json=as_json)
@@ -68,13 +72,13 @@ def _topic_partitions(
     topics: list[str] | None,
     partitions: list[int] | None,
     committed: Offsets,
-) -> list[PartitionName]:
+) -> list[TopicPartition]:
     if topics is None:
         if not committed:
             raise CommandError(f"{group} has committed nothing; name a --topic")
         return sorted(committed)
     existing = connection.metadata().topics
-    found: list[PartitionName] = []
+    found: list[TopicPartition] = []
     for topic in topics:
         if topic not in existing:
             raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
@@ -84,26 +88,27 @@ def _topic_partitions(
                 raise CommandError(
                     f"{topic} has no partition {index}; it has {len(indexes)}, from 0"
                 )
-        found += [(topic, index) for index in partitions or indexes]
+        found += [TopicPartition(topic, index) for index in partitions or indexes]
     return found
 
 
 def _plan(
-    partitions: Partitions,
+    ask: AskOffsets,
     target: Target,
-    topic_partitions: Sequence[PartitionName],
+    topic_partitions: Sequence[TopicPartition],
     committed: Offsets,
 ) -> list[dict[str, Any]]:
     """One row for each partition that moves; no offset leaves what the partition holds."""
-    ranges = partitions.ranges(topic_partitions)
+    starts = ask(topic_partitions, OffsetSpec.earliest())
+    ends = ask(topic_partitions, OffsetSpec.latest())
+    wanted = wanted_offsets(target, ask, topic_partitions, committed)
     rows = []
-    for topic_partition, wished in target.offsets(partitions, topic_partitions, committed).items():
-        end = ranges.ends[topic_partition]
-        offset = min(max(wished, ranges.starts[topic_partition]), end)
+    for topic_partition, wished in wanted.items():
+        end = ends[topic_partition]
+        offset = min(max(wished, starts[topic_partition]), end)
         rows.append(
             {
-                "topic": topic_partition[0],
-                "partition": topic_partition[1],
+                **topic_partition._asdict(),
                 "committed_offset": committed.get(topic_partition),
                 "new_offset": offset,
                 "end_offset": end,
@@ -120,7 +125,9 @@ def _move(offsets: GroupOffsets, group: str, rows: list[dict[str, Any]]) -> None
             "stop them first"
         )
     if rows:
-        offsets.write({(row["topic"], row["partition"]): row["new_offset"] for row in rows})
+        offsets.write(
+            {TopicPartition(row["topic"], row["partition"]): row["new_offset"] for row in rows}
+        )
 
 
 def _print(group: str, rows: list[dict[str, Any]], *, dry_run: bool, as_json: bool) -> None:

@@ -1,114 +1,48 @@
 """Where `ottla groups reset-offsets` moves the offsets of a group to."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
-from ottla.cli.connection import Connection
 from ottla.cli.errors import UsageError
+from ottla.cli.groups.group_offsets import Offsets
 from ottla.cli.start_position import parse_timestamp
+from ottla.protocol.topics import TopicPartition
 
-PartitionName = tuple[str, int]
-Offsets = Mapping[PartitionName, int]
-
-
-class Ranges(NamedTuple):
-    """What the partitions hold now."""
-
-    starts: Offsets
-    ends: Offsets
-
-
-class Target(Protocol):
-    def offsets(
-        self,
-        partitions: "Partitions",
-        topic_partitions: Sequence[PartitionName],
-        committed: Offsets,
-    ) -> Offsets:
-        """The wanted offset of each partition; it may lie outside of what the partition holds."""
-        ...
-
-
-class Partitions:
-    """The offsets of partitions, asked of the broker."""
-
-    def __init__(self, connection: Connection, admin: AdminClient) -> None:
-        self._connection = connection
-        self._admin = admin
-
-    def offsets(self, topic_partitions: Sequence[PartitionName], spec: OffsetSpec) -> Offsets:
-        if not topic_partitions:
-            return {}
-        futures = self._admin.list_offsets(
-            {TopicPartition(*topic_partition): spec for topic_partition in topic_partitions}
-        )
-        return {
-            (topic_partition.topic, topic_partition.partition): self._connection.result(
-                future, of=topic_partition.topic
-            ).offset
-            for topic_partition, future in futures.items()
-        }
-
-    def ranges(self, topic_partitions: Sequence[PartitionName]) -> Ranges:
-        starts = self.offsets(topic_partitions, OffsetSpec.earliest())
-        return Ranges(starts, self.offsets(topic_partitions, OffsetSpec.latest()))
-
-
-class ToEarliest:
-    def offsets(
-        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
-    ) -> Offsets:
-        del committed
-        return partitions.offsets(topic_partitions, OffsetSpec.earliest())
-
-
-class ToLatest:
-    def offsets(
-        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
-    ) -> Offsets:
-        del committed
-        return partitions.offsets(topic_partitions, OffsetSpec.latest())
+AskOffsets = Callable[[Collection[TopicPartition], OffsetSpec], Offsets]
 
 
 class ToOffset(NamedTuple):
     offset: int
 
-    def offsets(
-        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
-    ) -> Offsets:
-        del partitions, committed
-        return dict.fromkeys(topic_partitions, self.offset)
-
-
-class ToTimestamp(NamedTuple):
-    timestamp_ms: int
-
-    def offsets(
-        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
-    ) -> Offsets:
-        """The end, where nothing is as new."""
-        del committed
-        found = partitions.offsets(topic_partitions, OffsetSpec.for_timestamp(self.timestamp_ms))
-        missing = [topic_partition for topic_partition, offset in found.items() if offset < 0]
-        return {**found, **partitions.offsets(missing, OffsetSpec.latest())}
-
 
 class ShiftBy(NamedTuple):
     records: int
 
-    def offsets(
-        self, partitions: Partitions, topic_partitions: Sequence[PartitionName], committed: Offsets
-    ) -> Offsets:
-        """A partition without an offset has nothing to shift and stays as it is."""
-        del partitions
-        return {
-            topic_partition: max(0, committed[topic_partition] + self.records)
-            for topic_partition in topic_partitions
-            if topic_partition in committed
-        }
+
+Target = OffsetSpec | ToOffset | ShiftBy
+
+
+def wanted_offsets(
+    target: Target, ask: AskOffsets, topic_partitions: Sequence[TopicPartition], committed: Offsets
+) -> Offsets:
+    """They may lie outside of what the partitions hold."""
+    match target:
+        case ToOffset(offset):
+            return dict.fromkeys(topic_partitions, offset)
+        case ShiftBy(records):
+            # A partition without an offset has nothing to shift and stays as it is.
+            return {
+                topic_partition: max(0, committed[topic_partition] + records)
+                for topic_partition in topic_partitions
+                if topic_partition in committed
+            }
+        case spec:
+            found = ask(topic_partitions, spec)
+            # The end, where nothing is as new as a timestamp.
+            missing = [topic_partition for topic_partition, offset in found.items() if offset < 0]
+            return {**found, **ask(missing, OffsetSpec.latest())}
 
 
 def parse_target(
@@ -121,13 +55,15 @@ def parse_target(
 ) -> Target:
     wishes: list[Target] = []
     if to_earliest:
-        wishes.append(ToEarliest())
+        wishes.append(OffsetSpec.earliest())
     if to_latest:
-        wishes.append(ToLatest())
+        wishes.append(OffsetSpec.latest())
     if to_offset is not None:
-        wishes.append(_to_offset(to_offset))
+        if to_offset < 0:
+            raise UsageError(f"--to-offset {to_offset} is less than 0")
+        wishes.append(ToOffset(to_offset))
     if to_timestamp is not None:
-        wishes.append(ToTimestamp(parse_timestamp(to_timestamp)))
+        wishes.append(OffsetSpec.for_timestamp(parse_timestamp(to_timestamp)))
     if shift_by is not None:
         wishes.append(ShiftBy(shift_by))
     if len(wishes) != 1:
@@ -135,9 +71,3 @@ def parse_target(
             "give one of --to-earliest, --to-latest, --to-offset, --to-timestamp and --shift-by"
         )
     return wishes[0]
-
-
-def _to_offset(offset: int) -> Target:
-    if offset < 0:
-        raise UsageError(f"--to-offset {offset} is less than 0")
-    return ToOffset(offset)

@@ -19,12 +19,11 @@ from kio.static.primitive import i32, i64
 
 from ottla.cli.broker_call import check, find_group, group_coordinator
 from ottla.cli.connection import Connection
+from ottla.protocol.topics import TopicPartition
 
 DESCRIBE_VERSION = 1
 DESCRIBE_OFFSETS_VERSION = 1
 ALTER_OFFSETS_VERSION = 0
-
-PartitionName = tuple[str, int]
 
 
 class ShareOffset(NamedTuple):
@@ -42,7 +41,7 @@ def find_share_group(connection: Connection, group: str) -> DescribedGroup | Non
     return found
 
 
-def share_offsets(connection: Connection, group: str) -> dict[PartitionName, ShareOffset]:
+def share_offsets(connection: Connection, group: str) -> dict[TopicPartition, ShareOffset]:
     """Of the partitions that the group has begun to read."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
@@ -52,8 +51,8 @@ def share_offsets(connection: Connection, group: str) -> dict[PartitionName, Sha
     offsets = {}
     for topic in found.topics:
         for partition in topic.partitions:
-            topic_partition = topic.topic_name, partition.partition_index
-            check(partition.error_code, "{}-{}".format(*topic_partition), partition.error_message)
+            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+            check(partition.error_code, str(topic_partition), partition.error_message)
             if partition.start_offset >= 0:
                 lag = partition.lag if partition.lag >= 0 else None
                 offsets[topic_partition] = ShareOffset(
@@ -63,7 +62,7 @@ def share_offsets(connection: Connection, group: str) -> dict[PartitionName, Sha
 
 
 def alter_share_offsets(
-    connection: Connection, group: str, offsets: Mapping[PartitionName, int]
+    connection: Connection, group: str, offsets: Mapping[TopicPartition, int]
 ) -> None:
     request = share_offsets_request(group, ((*name, offset) for name, offset in offsets.items()))
     with group_coordinator(connection, group) as broker:
@@ -71,8 +70,8 @@ def alter_share_offsets(
     check(altered.error_code, group, altered.error_message)
     for topic in altered.responses:
         for partition in topic.partitions:
-            topic_partition = f"{topic.topic_name}-{partition.partition_index}"
-            check(partition.error_code, topic_partition, partition.error_message)
+            topic_partition = TopicPartition(topic.topic_name, partition.partition_index)
+            check(partition.error_code, str(topic_partition), partition.error_message)
 
 
 def share_offsets_request(

@@ -8,10 +8,9 @@ from kio.schema.types import GroupId
 
 from ottla.cli.broker_call import find_group
 from ottla.cli.connection import Connection
+from ottla.protocol.topics import TopicPartition
 
 DESCRIBE_VERSION = 0
-
-PartitionName = tuple[str, int]
 
 
 def find_streams_group(connection: Connection, group: str) -> DescribedGroup | None:
@@ -22,7 +21,7 @@ def find_streams_group(connection: Connection, group: str) -> DescribedGroup | N
     return found
 
 
-def readers(group: DescribedGroup) -> dict[PartitionName, Member]:
+def readers(group: DescribedGroup) -> dict[TopicPartition, Member]:
     """Who reads which partition: a task reads the partition of its number of every source."""
     parts = group.topology.subtopologies if group.topology is not None else None
     sources = {
@@ -33,7 +32,7 @@ def readers(group: DescribedGroup) -> dict[PartitionName, Member]:
         for part in parts or ()
     }
     return {
-        (topic, int(partition)): member
+        TopicPartition(topic, int(partition)): member
         for member in group.members
         for tasks in member.assignment.active_tasks
         for topic in sources.get(tasks.subtopology_id, ())

@@ -46,8 +46,7 @@ def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[
             problems.insert(0, f"out of sync: {', '.join(map(str, missing))}")
         rows.append(
             {
-                "topic": topic_partition.topic,
-                "partition": topic_partition.partition,
+                **topic_partition._asdict(),
                 "leader": partition.leader_id if partition.leader_id >= 0 else None,
                 "replicas": list(partition.replica_nodes),
                 "isr": list(partition.isr_nodes),

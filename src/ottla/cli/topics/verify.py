@@ -39,8 +39,7 @@ class Found(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         return {
-            "topic": self.topic_partition.topic,
-            "partition": self.topic_partition.partition,
+            **self.topic_partition._asdict(),
             "node": self.node_id,
             "offset": self.offset,
             "problem": self.problem,

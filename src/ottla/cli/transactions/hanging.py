@@ -25,6 +25,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
+from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "producer_id", "producer_epoch", "start_offset", "last_written")
 DESCRIBE_PRODUCERS_VERSION = 0
@@ -35,14 +36,12 @@ UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 NO_OFFSET = -1
 LONGEST_TRANSACTION_MS = 900_000  # The default of transaction.max.timeout.ms.
 
-PartitionName = tuple[str, int]
-
 
 class OpenTransaction(NamedTuple):
     """As a partition's leader knows it."""
 
     leader: int
-    topic_partition: PartitionName
+    topic_partition: TopicPartition
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
@@ -116,8 +115,8 @@ def _open_transactions(
 def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
     for topic in response.topics:
         for partition in topic.partitions:
-            topic_partition = topic.name, partition.partition_index
-            check(partition.error_code, "{}-{}".format(*topic_partition), partition.error_message)
+            topic_partition = TopicPartition(topic.name, partition.partition_index)
+            check(partition.error_code, str(topic_partition), partition.error_message)
             for producer in partition.active_producers:
                 if producer.current_txn_start_offset != NO_OFFSET:
                     yield OpenTransaction(
@@ -131,12 +130,12 @@ def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
                     )
 
 
-def _known_to_coordinators(connection: Connection) -> set[tuple[int, PartitionName]]:
+def _known_to_coordinators(connection: Connection) -> set[tuple[int, TopicPartition]]:
     """Producer ids and partitions of the transactions that will be ended."""
     return {found for broker in every_broker(connection) for found in _known_to(broker)}
 
 
-def _known_to(broker: BrokerCall) -> list[tuple[int, PartitionName]]:
+def _known_to(broker: BrokerCall) -> list[tuple[int, TopicPartition]]:
     request = ListTransactionsRequest(state_filters=UNENDED)
     listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
     check(listed.error_code, f"broker {broker.node_id}")
@@ -145,7 +144,7 @@ def _known_to(broker: BrokerCall) -> list[tuple[int, PartitionName]]:
         DescribeTransactionsRequest(transactional_ids=ids), DESCRIBE_TRANSACTIONS_VERSION
     )
     return [
-        (state.producer_id, (topic.topic, partition))
+        (state.producer_id, TopicPartition(topic.topic, partition))
         for state in described.transaction_states
         for topic in state.topics
         for partition in topic.partitions
@@ -172,15 +171,13 @@ def _write_marker(broker: BrokerCall, transaction: OpenTransaction) -> None:
     for result in response.markers:
         for topic in result.topics:
             for partition in topic.partitions:
-                check(partition.error_code, f"{name}-{index}")
+                check(partition.error_code, str(transaction.topic_partition))
 
 
 def _row(transaction: OpenTransaction) -> dict[str, Any]:
-    topic, partition = transaction.topic_partition
     written = dt.datetime.fromtimestamp(transaction.last_written_ms / 1000, dt.UTC)
     return {
-        "topic": topic,
-        "partition": partition,
+        **transaction.topic_partition._asdict(),
         "producer_id": transaction.producer_id,
         "producer_epoch": transaction.producer_epoch,
         "start_offset": transaction.start_offset,
