@@ -1,6 +1,5 @@
 """`ottla pipeline backfill`: replay a range into a sink, beside the run, and no row twice."""
 
-import os
 import signal
 import sys
 import threading
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions
 
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.backfill import Step, Summary
@@ -50,19 +49,13 @@ def backfill(
         raise UsageError("a backfill runs with --master, not with --remote")
     sinks = _sinks(pipeline, into)
     stopping = threading.Event()
-    with spark_errors():
+    with options.session(pipeline) as session:
         from pyspark_ottla.pipeline.backfill import Wanted, backfill_pipeline
-        from pyspark_ottla.pipeline.validate import validate_topics
 
-        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
-        session = options.open_session(pipeline, Path(os.devnull))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
-        try:
-            wanted = Wanted(sinks, from_, to, max_records, emptied)
-            done = backfill_pipeline(session, pipeline, wanted, _tell, stopping.is_set)
-        finally:
-            session.stop()
+        wanted = Wanted(sinks, from_, to, max_records, emptied)
+        done = backfill_pipeline(session, pipeline, wanted, _tell, stopping.is_set)
     _print_end(pipeline, done, as_json=as_json, stopped=stopping.is_set())
 
 

@@ -2,17 +2,11 @@
 
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_line
 from ottla.cli.parameters import Flag
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, LOCAL, PipelineOptions, spark_errors
-
-Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, LOCAL, Files, PipelineOptions, spark_errors
 
 
 def group(

@@ -1,6 +1,7 @@
 """What the commands about pipelines have in common: their options, and Spark where it is needed."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark_ottla.pipeline.model import Pipeline
 
 LOCAL = "local[*]"
+
+Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
 
 
 @Parameter(name="*")
@@ -91,6 +94,19 @@ class PipelineOptions:
             )
         except JavaNotFound as error:
             raise CommandError(str(error)) from None
+
+    @contextlib.contextmanager
+    def session(self, pipeline: "Pipeline") -> Iterator["SparkSession"]:
+        """A session without a log, for a pipeline whose topics are right."""
+        with spark_errors():
+            from pyspark_ottla.pipeline.validate import validate_topics
+
+            validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
+            session = self.open_session(pipeline, Path(os.devnull))
+            try:
+                yield session
+            finally:
+                session.stop()
 
 
 DEFAULT_OPTIONS = PipelineOptions()

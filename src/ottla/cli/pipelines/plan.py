@@ -1,13 +1,12 @@
 """`ottla pipeline plan`: what the next run would do, and what has changed since the last."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions
 
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.forecast import Forecast
@@ -24,16 +23,10 @@ def plan(
         file: The pipeline, in YAML.
     """
     pipeline = options.load(file)
-    with spark_errors():
+    with options.session(pipeline) as session:
         from pyspark_ottla.pipeline.forecast import forecast
-        from pyspark_ottla.pipeline.validate import validate_topics
 
-        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
-        session = options.open_session(pipeline, Path(os.devnull))
-        try:
-            found = forecast(session, pipeline)
-        finally:
-            session.stop()
+        found = forecast(session, pipeline)
     if as_json:
         print_json({"pipeline": pipeline.name, "sinks": [each.as_dict() for each in found]})
     else:

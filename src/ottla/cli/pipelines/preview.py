@@ -1,13 +1,12 @@
 """`ottla pipeline preview`: every step on a few records; nothing is written."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions
 
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.preview import Preview
@@ -39,24 +38,17 @@ def preview(
     if rows < 1 or sample < 1:
         raise UsageError("--rows and --sample are whole numbers from 1 on")
     pipeline = options.load(file)
-    with spark_errors():
+    with options.session(pipeline) as session:
+        from pyspark_ottla.pipeline.case_rows import as_json_rows
         from pyspark_ottla.pipeline.preview import preview_pipeline
-        from pyspark_ottla.pipeline.validate import validate_topics
 
-        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
-        session = options.open_session(pipeline, Path(os.devnull))
-        try:
-            found = preview_pipeline(session, pipeline, step=step, rows=rows, sample=sample)
-            if as_json:
-                from pyspark_ottla.pipeline.case_rows import as_json_rows
-
-                steps = [each._asdict() | {"rows": as_json_rows(each.rows)} for each in found]
-                print_json({"pipeline": pipeline.name, "steps": steps})
-            else:
-                for each in found:
-                    print_preview(each)
-        finally:
-            session.stop()
+        found = preview_pipeline(session, pipeline, step=step, rows=rows, sample=sample)
+        if as_json:
+            steps = [each._asdict() | {"rows": as_json_rows(each.rows)} for each in found]
+            print_json({"pipeline": pipeline.name, "steps": steps})
+        else:
+            for each in found:
+                print_preview(each)
 
 
 def print_preview(each: "Preview") -> None:

@@ -2,19 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, Files, PipelineOptions, spark_errors
 
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.case_run import Outcome
-
-Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
 
 
 def run_tests(

@@ -1,15 +1,8 @@
 """`ottla pipeline status`: whether pipelines run, and how far they are."""
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
-
-Files = Annotated[list[Path], Parameter(name="file", help="Pipelines, in YAML.")]
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, Files, PipelineOptions, spark_errors
 
 
 def status(

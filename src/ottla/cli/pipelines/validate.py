@@ -1,11 +1,10 @@
 """`ottla pipeline validate`: find what is wrong with a pipeline before it starts."""
 
-import os
 from pathlib import Path
 
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson
-from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
+from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions
 
 
 def validate(
@@ -17,15 +16,10 @@ def validate(
         file: The pipeline, in YAML.
     """
     pipeline = options.load(file)
-    with spark_errors():
-        from pyspark_ottla.pipeline.validate import validate_pipeline, validate_topics
+    with options.session(pipeline) as session:
+        from pyspark_ottla.pipeline.validate import validate_pipeline
 
-        validate_topics(pipeline)  # Does not need Spark, which takes seconds to start.
-        session = options.open_session(pipeline, Path(os.devnull))
-        try:
-            validate_pipeline(session, pipeline)
-        finally:
-            session.stop()
+        validate_pipeline(session, pipeline)
     counts = {
         "sources": len(pipeline.sources),
         "steps": len(pipeline.steps),
