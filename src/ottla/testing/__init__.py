@@ -1,9 +1,8 @@
 """Test kits that ship with the broker. Importing this imports no broker; starting one does."""
 
-from ottla.testing.broker_access import ExternalBroker
+from ottla.testing.broker_access import ExternalBroker, NotInTime
 from ottla.testing.embedded.cluster import EmbeddedBroker, EmbeddedCluster, Storage
 from ottla.testing.embedded.container import OttlaContainer
-from ottla.testing.topics import NotInTime
 
 __all__ = [
     "EmbeddedBroker",

@@ -1,12 +1,22 @@
 """What tests do with a broker, wherever it runs."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from ottla.client.messages import Message
-from ottla.testing.topics import PATIENCE_S, Topics
+
+if TYPE_CHECKING:
+    from ottla.client.wire.cluster import Cluster
 
 BROKER_DEFAULT = -1
+PATIENCE_S = 60.0
+_PAUSE_S = 0.02
+
+
+class NotInTime(AssertionError):
+    """What a test has waited for did not come."""
 
 
 class BrokerAccess(ABC):
@@ -14,7 +24,6 @@ class BrokerAccess(ABC):
 
     def __init__(self) -> None:
         self.topic_prefix = ""
-        self._topics = Topics(lambda: self.bootstrap_servers)
 
     @property
     @abstractmethod
@@ -35,8 +44,11 @@ class BrokerAccess(ABC):
         replication_factor: int = BROKER_DEFAULT,
     ) -> str:
         """Make the topic of this name and prefix, if it is not there; returns what it is called."""
+        from ottla.testing.topics import create_topic
+
         full_name = self.topic_prefix + name
-        self._topics.create(full_name, partitions, config, replication_factor)
+        with self._cluster() as cluster:
+            create_topic(cluster, full_name, partitions, config, replication_factor)
         return full_name
 
     def records(
@@ -46,7 +58,10 @@ class BrokerAccess(ABC):
 
         With `committed` those of open and aborted transactions are left out.
         """
-        return self._topics.records(topic, partition, committed=committed)
+        from ottla.testing.topics import read_records
+
+        with self._cluster() as cluster:
+            return read_records(cluster, topic, partition, committed=committed)
 
     def wait_for(
         self,
@@ -60,7 +75,23 @@ class BrokerAccess(ABC):
 
         Raises NotInTime, an AssertionError.
         """
-        return self._topics.wait_for(topic, count, timeout_s=timeout_s, where=where)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = self.records(topic)
+            if where is not None:
+                found = [message for message in found if where(message)]
+            if len(found) >= count:
+                return found
+            if time.monotonic() > deadline:
+                raise NotInTime(
+                    f"{topic} has {len(found)} of {count} records after {timeout_s:g} s"
+                )
+            time.sleep(_PAUSE_S)
+
+    def _cluster(self) -> "Cluster":
+        from ottla.client.wire.cluster import Cluster
+
+        return Cluster(self.bootstrap_servers, client_id="ottla-testing")
 
 
 class ExternalBroker(BrokerAccess):

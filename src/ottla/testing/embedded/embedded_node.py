@@ -140,18 +140,19 @@ class EmbeddedNode:
 
     def expire_sessions(self, group: str, member_id: str | None) -> int:
         """Those of groups that this node coordinates; returns how many these are."""
-        return self.thread.call(self._expire_sessions, group, member_id)
 
-    def _expire_sessions(self, group: str, member_id: str | None) -> int:
         def is_wanted(key: str) -> bool:
             _, kind, rest = (*key.split("/", 2), "", "")[:3]
             if kind != "session":
                 return False
             return rest == f"{group}/{member_id}" if member_id else rest.startswith(f"{group}/")
 
-        broker = self.node.broker
-        assert broker is not None
-        return sum(each.timers.expire_now(is_wanted) for each in broker.groups.all())
+        def expire() -> int:
+            broker = self.node.broker
+            assert broker is not None
+            return sum(each.timers.expire_now(is_wanted) for each in broker.groups.all())
+
+        return self.thread.call(expire)
 
     def _stand_between(self) -> None:
         server = self.node.server

@@ -1,7 +1,6 @@
 """Who leads a partition, and letting another node do it."""
 
 import time
-from typing import TYPE_CHECKING
 
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
@@ -12,20 +11,17 @@ from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartit
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32
 
+from ottla.client.wire.cluster import NO_LEADER, Cluster
+from ottla.client.wire.errors import validate_answer
 from ottla.protocol.times import milliseconds
-
-if TYPE_CHECKING:
-    from ottla.client.wire.cluster import Cluster
 
 _PREFERRED = i8(0)
 _PAUSE_S = 0.02
 _TIMEOUT_MS = 120_000
 
 
-def leader_of(cluster: "Cluster", topic: str, partition: int) -> int:
+def leader_of(cluster: Cluster, topic: str, partition: int) -> int:
     """Waits for a leader while there is none."""
-    from ottla.client.wire.cluster import NO_LEADER
-
     deadline = time.monotonic() + _TIMEOUT_MS / 1000
     while time.monotonic() < deadline:
         found = cluster.topics([topic]).get(topic)
@@ -38,7 +34,7 @@ def leader_of(cluster: "Cluster", topic: str, partition: int) -> int:
     raise TimeoutError(f"nobody leads partition {partition} of topic {topic}")
 
 
-def move_leader(cluster: "Cluster", topic: str, partition: int, to: int) -> None:
+def move_leader(cluster: Cluster, topic: str, partition: int, to: int) -> None:
     """Returns when `to` leads it; ValueError if that has no replica."""
     leader_of(cluster, topic, partition)  # There is one, so the partition exists.
     replicas = cluster.topics([topic])[topic].replicas[partition]
@@ -54,7 +50,7 @@ def move_leader(cluster: "Cluster", topic: str, partition: int, to: int) -> None
         time.sleep(_PAUSE_S)
 
 
-def _reassign(cluster: "Cluster", topic: str, partition: int, replicas: tuple[int, ...]) -> None:
+def _reassign(cluster: Cluster, topic: str, partition: int, replicas: tuple[int, ...]) -> None:
     wanted = ReassignablePartition(
         partition_index=i32(partition), replicas=tuple(map(BrokerId, replicas))
     )
@@ -62,8 +58,6 @@ def _reassign(cluster: "Cluster", topic: str, partition: int, replicas: tuple[in
         timeout=milliseconds(_TIMEOUT_MS),
         topics=(ReassignableTopic(name=TopicName(topic), partitions=(wanted,)),),
     )
-    from ottla.client.wire.errors import validate_answer
-
     response = cluster.controller().call(request)
     validate_answer(response.error_code, f"replicas of {topic}-{partition}")
     for answer in response.responses:
@@ -71,7 +65,7 @@ def _reassign(cluster: "Cluster", topic: str, partition: int, replicas: tuple[in
             validate_answer(result.error_code, f"replicas of {topic}-{partition}")
 
 
-def _elect(cluster: "Cluster", topic: str, partition: int) -> None:
+def _elect(cluster: Cluster, topic: str, partition: int) -> None:
     """What cannot be done yet is tried again by the caller."""
     request = ElectLeadersRequest(
         election_type=_PREFERRED,

@@ -9,9 +9,21 @@ from typing import TypeVar
 from ottla.node.environment import Environment
 from ottla.node.node import Node
 from ottla.testing.embedded.clock import MovableClock
-from ottla.testing.embedded.movable_loop import MovableLoop
 
 T = TypeVar("T")
+
+
+class MovableLoop(asyncio.SelectorEventLoop):
+    """Calls at once what was due in the time that its clock skipped, so an hour that a session, a
+    delay or a retention has to wait for takes no time.
+    """
+
+    def __init__(self, clock: MovableClock) -> None:
+        self._movable = clock
+        super().__init__()
+
+    def time(self) -> float:
+        return self._movable.monotonic_ms() / 1000.0
 
 
 class NodeThread:
@@ -59,13 +71,13 @@ class NodeThread:
             self._loop.call_soon_threadsafe(self._stop_asked.set)
         self._thread.join()
 
-    def call(self, function: Callable[..., T], *arguments: object) -> T:
+    def call(self, function: Callable[[], T]) -> T:
         """The function's result, called in the node's own thread."""
         result: Future[T] = Future()
 
         def run() -> None:
             try:
-                result.set_result(function(*arguments))
+                result.set_result(function())
             except BaseException as error:
                 result.set_exception(error)
 
@@ -73,7 +85,8 @@ class NodeThread:
         return result.result()
 
     def look_at_clock(self) -> None:
-        self._loop.look_again()
+        """After the clock was moved, from any thread."""
+        self._loop.call_soon_threadsafe(lambda: None)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
