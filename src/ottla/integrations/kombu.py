@@ -29,14 +29,7 @@ from ottla.client.wire.errors import WireError
 from ottla.integrations.broadcasts import ROUTING_KEY_HEADER, TOPIC_CONFIG, Listener
 from ottla.integrations.engine import Engine
 from ottla.integrations.kombu_queues import Prefetched, QueueTopics
-from ottla.integrations.task_queue import (
-    ACCEPT,
-    LOCK_S,
-    PUT_BACK,
-    REJECT,
-    Delivery,
-    release_verdict,
-)
+from ottla.integrations.task_queue import ACCEPT, LOCK_S, PUT_BACK, REJECT, RELEASE, Delivery
 from ottla.integrations.topics import topic_name
 
 TRANSPORT_ALIASES["ottla"] = f"{__name__}:Transport"
@@ -51,7 +44,7 @@ class QoS(virtual.QoS):
         self._settle(delivery_tag, ACCEPT)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        self._settle(delivery_tag, release_verdict() if requeue else REJECT)
+        self._settle(delivery_tag, RELEASE if requeue else REJECT)
 
     def _settle(self, delivery_tag: str, verdict: Verdict) -> None:
         was_full = not self.can_consume()

@@ -20,7 +20,6 @@ from ottla.client.share_wire.share_members import ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
-from ottla.records.builder import Headers
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +32,10 @@ _PAUSE_S: Final = 0.2
 _PAUSE_S_MAX: Final = 5.0
 
 ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
-REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
+REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)  # It becomes a dead letter.
 PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
-
-def release_verdict(delay_s: float = 0.0) -> Verdict:
-    return Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=round(delay_s * 1000))
+RELEASE: Final = Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=0)  # Counts as a delivery.
 
 
 class Delivery:
@@ -56,10 +53,6 @@ class Delivery:
     @property
     def value(self) -> bytes:
         return self._taken.acquired.record.value or b""
-
-    @property
-    def headers(self) -> Headers:
-        return self._taken.acquired.record.headers
 
     @property
     def delivery_count(self) -> int:
@@ -88,9 +81,8 @@ class TaskQueue:
         self._settler = Settler(cluster, loop)
         self._held: dict[Delivery, bool] = {}  # Value: is being settled.
         self._settling: set[Task[object]] = set()
-        self._verdicts: deque[tuple[Delivery, Verdict]] = (
-            deque()
-        )  # From any thread, not handled yet.
+        # From any thread, not handled yet.
+        self._verdicts: deque[tuple[Delivery, Verdict]] = deque()
         self._is_hearing = False  # `_hear` is scheduled.
         self._renewer = loop.create_task(self._renew(), name="locks of tasks")
 
@@ -140,18 +132,6 @@ class TaskQueue:
             for delivery in found:
                 yield delivery
 
-    async def ack(self, delivery: Delivery) -> None:
-        """The task is done. Returns once the broker has recorded it."""
-        await self.settle(delivery, ACCEPT)
-
-    async def release(self, delivery: Delivery, delay_s: float = 0.0) -> None:
-        """The task is to be tried again. Counts as a delivery."""
-        await self.settle(delivery, release_verdict(delay_s))
-
-    async def reject(self, delivery: Delivery) -> None:
-        """The task cannot be done: it becomes a dead letter."""
-        await self.settle(delivery, REJECT)
-
     async def put_back(self, deliveries: Iterable[Delivery]) -> None:
         """The tasks were not started. Does not count as a delivery."""
         await self.settle_all(list(deliveries), PUT_BACK, patience_s=0)
@@ -190,11 +170,9 @@ class TaskQueue:
         for verdict, deliveries in by_verdict.items():
             self._spawn(self.settle_all(deliveries, verdict))
 
-    async def settle(
-        self, delivery: Delivery, verdict: Verdict, *, patience_s: float = SETTLE_PATIENCE_S
-    ) -> bool:
-        """True if the broker recorded it. A task that was lost stays with its new owner."""
-        return bool(await self.settle_all([delivery], verdict, patience_s=patience_s))
+    async def settle(self, delivery: Delivery, verdict: Verdict) -> None:
+        """Returns once the broker has answered. A task that was lost stays with its new owner."""
+        await self.settle_all([delivery], verdict)
 
     async def settle_all(
         self,
@@ -237,13 +215,9 @@ class TaskQueue:
 
     def _return(self, untaken: Untaken) -> None:
         """Tell the broker about records fetched for nobody or missing, so that nothing waits for
-        them.
+        them. If it fails, the tasks are redelivered when their locks expire.
         """
-        self._spawn(self._settle_quietly(untaken.claims()))
-
-    async def _settle_quietly(self, claims: Sequence[Claim]) -> None:
-        """If it fails, the tasks are redelivered when their locks expire."""
-        await self._settler.settle(claims)
+        self._spawn(self._settler.settle(untaken.claims()))
 
     def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
         task = self._loop.create_task(work)

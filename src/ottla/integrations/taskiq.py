@@ -20,7 +20,7 @@ from ottla.client.aio import Producer
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.config import ProducerConfig
 from ottla.client.wire.security_settings import security_of
-from ottla.integrations.task_queue import LOCK_S, TaskQueue
+from ottla.integrations.task_queue import ACCEPT, LOCK_S, TaskQueue
 from ottla.integrations.topics import ensure_task_topic, topic_name
 
 DELAY_LABEL: Final = "delay"
@@ -101,4 +101,4 @@ class OttlaBroker(AsyncBroker):
             self._cluster, self._group, asyncio.get_running_loop(), lock_s=self._lock_s
         )
         async for delivery in tasks.deliveries(self._queues):
-            yield AckableMessage(data=delivery.value, ack=partial(tasks.ack, delivery))
+            yield AckableMessage(data=delivery.value, ack=partial(tasks.settle, delivery, ACCEPT))
