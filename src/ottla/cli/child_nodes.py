@@ -18,6 +18,7 @@ from typing import Any, Final
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 
 from ottla.cli.errors import ExitCode
+from ottla.cli.output import print_now
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
@@ -95,12 +96,7 @@ class ChildNodes:
         while True:
             began_s = time.monotonic()
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "ottla.cli.child_node",
-                str(os.getpid()),
-                "serve",
-                *node.arguments,
+                *child_command("serve", *node.arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
@@ -115,7 +111,7 @@ class ChildNodes:
             del self._processes[node.node_id]
             if self._stopping.is_set():
                 return ExitCode.OK if code == -signal.SIGTERM else code  # It was just starting.
-            _say(f"node {node.node_id} has ended with exit code {code}")
+            print_now(f"node {node.node_id} has ended with exit code {code}", sys.stderr)
             if not self._restarts or code == ExitCode.USAGE:
                 self._given_up.add(node.node_id)
                 return code
@@ -129,17 +125,18 @@ class ChildNodes:
     async def _pass_on_lines(self, node: ChildNode, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            _say(f"[{node.node_id}] {line.decode(errors='replace').rstrip()}")
+            text = line.decode(errors="replace").rstrip()
+            print_now(f"[{node.node_id}] {text}", sys.stderr)
+
+
+def child_command(*arguments: str) -> tuple[str, ...]:
+    """The `ottla` command in a process that does not outlive this one."""
+    return (sys.executable, "-m", "ottla.cli.child_node", str(os.getpid()), *arguments)
 
 
 def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):  # It has ended, and is about to be noticed.
         process.send_signal(number)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 async def _serves(node: ChildNode) -> bool:

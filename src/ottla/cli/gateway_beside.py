@@ -7,17 +7,16 @@ waits for that, and says so once.
 
 import asyncio
 import logging
-import os
 import random
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from ottla.cli.child_nodes import child_command
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.gateway import MISSING, is_loopback
 from ottla.client.command_config import CommandConfigError, read_command_config
@@ -131,13 +130,7 @@ def _pause_s(count: int) -> float:
 
 async def _run_once(bootstrap: str, arguments: Sequence[str]) -> int:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "ottla.cli.child_node",
-        str(os.getpid()),
-        "gateway",
-        *("--bootstrap-server", bootstrap),
-        *arguments,
+        *child_command("gateway", "--bootstrap-server", bootstrap, *arguments),
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-c is passed on, not doubled.
     )

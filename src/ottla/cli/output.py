@@ -22,6 +22,12 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 
 
+def print_now(text: str, stream: TextIO | None = None) -> None:
+    """A line of something that goes on, for whoever watches it through a pipe."""
+    print_line(text, stream)
+    (stream or sys.stdout).flush()
+
+
 def print_rows(columns: Sequence[str], rows: Sequence[Row], *, exact_names: bool = False) -> None:
     """Print the columns, which are keys of each row, under their names in capitals.
 

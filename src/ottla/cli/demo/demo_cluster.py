@@ -1,15 +1,14 @@
 """Nodes as processes of the demonstration, which they do not outlive."""
 
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Self
 
+from ottla.cli.child_nodes import PATIENT, child_command
 from ottla.cli.cluster_reader import QUORUM_REQUEST
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.client.wire.cluster import Cluster
@@ -69,16 +68,14 @@ class DemoCluster:
 
     def start(self, node_id: int) -> None:
         """Without waiting for it."""
-        # It ends with this process, also when that is killed.
-        command = [sys.executable, "-m", "ottla.cli.child_node", str(os.getpid()), "serve"]
-        command += ["--id", str(node_id), "--host", HOST]
-        command += ["--port", self.address(node_id).rpartition(":")[2]]
-        command += ["--data", str(self._directory / f"node-{node_id}")]
+        arguments = ["--id", str(node_id), "--host", HOST]
+        arguments += ["--port", self.address(node_id).rpartition(":")[2]]
+        arguments += ["--data", str(self._directory / f"node-{node_id}")]
         if node_id > 1:
-            command += ["--join", self.address(1), "--set", "quorum.join.timeout.ms=120000"]
+            arguments += ["--join", self.address(1), *PATIENT]
         with self._log(node_id).open("ab") as log:
             self._processes[node_id] = subprocess.Popen(
-                command,
+                child_command("serve", *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -9,7 +9,7 @@ from ottla.cli.demo.demo_cluster import DemoCluster
 from ottla.cli.demo.leader_watch import LeaderWatch
 from ottla.cli.demo.ledger import Latency, Ledger
 from ottla.cli.demo.traffic import PARTITIONS
-from ottla.cli.output import print_line
+from ottla.cli.output import print_line, print_now
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -58,7 +58,7 @@ class LineView(View):
         self._next_s = 1.0
 
     def tell(self, passed_s: float, text: str) -> None:
-        _print_now(f"{passed_s:5.1f} s  {text}")
+        print_now(f"{passed_s:5.1f} s  {text}")
 
     def show(self, standing: Standing) -> None:
         passed_s, _, ledger, _ = standing
@@ -67,14 +67,14 @@ class LineView(View):
         self._next_s = int(passed_s) + 1
         rate = ledger.by_second[int(passed_s) - 1]
         latency = _latency_text(ledger.latency(LATENCIES_SHOWN))
-        _print_now(
+        print_now(
             f"{passed_s:5.1f} s  {rate:,}/s  {latency}  lag {ledger.lag:,}"
             f"  lost {ledger.lost_so_far}"
         )
 
     def summarize(self, outcome: Mapping[str, Any]) -> None:
         for line in summary_lines(outcome):
-            _print_now(line)
+            print_now(line)
 
 
 @contextlib.contextmanager
@@ -201,8 +201,3 @@ def _bars(ledger: Ledger, second: int) -> str:
     counts = [ledger.by_second[each] for each in range(max(0, second - BARS_SHOWN), second)]
     top = max(counts, default=0)
     return "".join(BARS[(len(BARS) - 1) * count // top] if top else " " for count in counts)
-
-
-def _print_now(line: str) -> None:
-    print_line(line)
-    sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.errors import UsageError
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_json, print_line, print_now
 from ottla.cli.parameters import AsJson, Flag
 from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions
 
@@ -69,8 +69,7 @@ def _sinks(pipeline: "Pipeline", into: list[str] | None) -> list[str]:
 
 def _tell(step: "Step") -> None:
     number = f"{step.number} of {step.portions}"
-    sys.stderr.write(f"{step.query}: {number}, {step.records} records into {step.target}\n")
-    sys.stderr.flush()
+    print_now(f"{step.query}: {number}, {step.records} records into {step.target}", sys.stderr)
 
 
 def _print_end(pipeline: "Pipeline", done: "Summary", *, as_json: bool, stopped: bool) -> None:

@@ -4,7 +4,7 @@ import signal
 import sys
 
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.output import print_line
+from ottla.cli.output import print_now
 from ottla.cli.parameters import Flag
 from ottla.cli.pipelines.options import DEFAULT_OPTIONS, LOCAL, Files, PipelineOptions, spark_errors
 
@@ -40,17 +40,12 @@ def group(
         Member(name, [sys.executable, "-m", "ottla", "pipeline", "run", str(file), *arguments])
         for name, file in zip(names, files, strict=True)
     ]
-    running = Group(members, failures_max=failures, say=_say)
+    running = Group(members, failures_max=failures, say=print_now)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: running.stop())
     running.run()
     if running.given_up:
         raise CommandError(f"given up: {', '.join(running.given_up)}")
-
-
-def _say(line: str) -> None:
-    print_line(line)
-    sys.stdout.flush()
 
 
 def _arguments(options: PipelineOptions) -> list[str]:

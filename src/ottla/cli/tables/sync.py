@@ -2,8 +2,8 @@
 
 import contextlib
 import enum
+import json
 import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from ottla.cli.command_config import hand_to_spark
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.output import print_line
+from ottla.cli.output import print_now
 from ottla.cli.parameters import AsJson, Flag
 from ottla.cli.tables.libraries import table_errors
 from ottla.cli.tables.vacuum import RETENTION_HOURS
@@ -253,16 +253,12 @@ def _print(version: "Version") -> None:
     batch = version.batch
     assert batch is not None, "versions of a sync are batches"
     bad = f", {batch.bad_rows} bad" if batch.bad_rows else ""
-    print_line(f"version {version.id}: {batch.rows} rows{bad}")
-    sys.stdout.flush()
+    print_now(f"version {version.id}: {batch.rows} rows{bad}")
 
 
 def _print_as_json(version: "Version") -> None:
-    import json
-
     assert version.batch is not None, "versions of a sync are batches"
-    print_line(json.dumps({"version": version.id, **version.batch.to_json()}))
-    sys.stdout.flush()
+    print_now(json.dumps({"version": version.id, **version.batch.to_json()}))
 
 
 @contextlib.contextmanager
