@@ -18,11 +18,16 @@ from ottla.cli.output import print_line
 from ottla.cli.record_format import iso_timestamp
 from ottla.records.batch import HEADER_SIZE, read_header
 
-INDEX_SUFFIXES = {".index", ".timeindex", ".txnindex"}
-
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
 _TRANSACTION_ENTRY = struct.Struct(">hqqqq")
+_ENTRIES = {
+    ".index": _OFFSET_ENTRY,
+    ".timeindex": _TIME_ENTRY,
+    ".txnindex": _TRANSACTION_ENTRY,
+}
+
+INDEX_SUFFIXES = set(_ENTRIES)
 
 Document = dict[str, object]
 
@@ -44,15 +49,10 @@ def dump_index(file: Path, *, as_json: bool) -> list[str]:
         else:
             words = (f"{key.replace('_', ' ')} {value}" for key, value in entry.items())
             print_line("  ".join(words))
-    surplus = len(content) % _entry_size(file)
+    surplus = len(content) % _ENTRIES[file.suffix].size
     if surplus:
         problems.append(f"the last {surplus} bytes are not a whole entry")
     return [f"{file.name}: {problem}" for problem in problems]
-
-
-def _entry_size(file: Path) -> int:
-    sizes = {".index": _OFFSET_ENTRY.size, ".timeindex": _TIME_ENTRY.size}
-    return sizes.get(file.suffix, _TRANSACTION_ENTRY.size)
 
 
 def _unpacked(entry: struct.Struct, content: bytes) -> Iterator[tuple[int, ...]]:

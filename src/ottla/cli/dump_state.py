@@ -32,14 +32,14 @@ def describe_state(codec: RecordCodec, record: Record) -> object:
 
 def _fields(decoded: object) -> object:
     if dataclasses.is_dataclass(decoded) and not isinstance(decoded, type):
-        fields = {
-            field.name: _fields(getattr(decoded, field.name))
-            for field in dataclasses.fields(decoded)
-        }
-        return {"type": type(decoded).__name__, **fields}
-    if isinstance(decoded, tuple) and hasattr(decoded, "_asdict"):
-        fields = {name: _fields(value) for name, value in decoded._asdict().items()}
-        return {"type": type(decoded).__name__, **fields}
-    if isinstance(decoded, list | tuple):
+        fields = {each.name: getattr(decoded, each.name) for each in dataclasses.fields(decoded)}
+    elif isinstance(decoded, tuple) and hasattr(decoded, "_asdict"):
+        fields = decoded._asdict()
+    elif isinstance(decoded, list | tuple):
         return [_fields(item) for item in decoded]
-    return decoded
+    else:
+        return decoded
+    return {
+        "type": type(decoded).__name__,
+        **{name: _fields(value) for name, value in fields.items()},
+    }

@@ -23,6 +23,7 @@ from ottla.node.config import (
 from ottla.node.config_file import ConfigError
 from ottla.node.exposure import validate_locked
 from ottla.node.serve_settings import ServeSettings
+from ottla.protocol.addresses import Address
 from ottla.protocol.config import ConfigValues
 from ottla.storage.broker_config import LOG_DIRS
 
@@ -86,4 +87,4 @@ def _moved(text: str, index: int) -> Endpoint:
 
 def _address(endpoint: Endpoint) -> str:
     host = "localhost" if endpoint.any_interface else endpoint.host
-    return f"[{host}]:{endpoint.port}" if ":" in host else f"{host}:{endpoint.port}"
+    return str(Address(host, endpoint.port))

@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from ottla.network.security_config import STANDARD_AUTHORIZER
+from ottla.protocol.addresses import Address
 
 NODES_USER: Final = "ottla-node"
 _RULES: Final = f"RULE:^CN=[^,]*,OU=ottla-nodes$/{NODES_USER}/,DEFAULT"
 _LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-
-
-def address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _listening(host: str) -> str:
@@ -29,7 +26,7 @@ def broker_yaml(node_id: int, host: str, port: int, first: str | None) -> str:
     join = (
         ""
         if first is None
-        else f"controller.quorum.bootstrap.servers: {address(first, port + 1)}\n"
+        else f"controller.quorum.bootstrap.servers: {Address(first, port + 1)}\n"
     )
     own = _listening(host)
     return f"""\
@@ -37,8 +34,8 @@ def broker_yaml(node_id: int, host: str, port: int, first: str | None) -> str:
 node.id: {node_id}
 
 # Clients log in on the first listener; nodes show each other their certificates on the second.
-listeners: SASL_SSL://{address(own, port)},NODES://{address(own, port + 1)}
-advertised.listeners: SASL_SSL://{address(host, port)},NODES://{address(host, port + 1)}
+listeners: SASL_SSL://{Address(own, port)},NODES://{Address(own, port + 1)}
+advertised.listeners: SASL_SSL://{Address(host, port)},NODES://{Address(host, port + 1)}
 listener.security.protocol.map: SASL_SSL:SASL_SSL,NODES:SSL
 inter.broker.listener.name: NODES
 {join}
@@ -60,7 +57,7 @@ def client_properties(host: str, port: int, user: str, password: str) -> str:
     """For Java, Kafka's tools and --command-config."""
     login = f'{_LOGIN_MODULE} required username="{user}" password="{password}";'
     return f"""\
-bootstrap.servers={address(host, port)}
+bootstrap.servers={Address(host, port)}
 security.protocol=SASL_SSL
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config={login}
@@ -71,7 +68,7 @@ ssl.truststore.location=ca.pem
 
 def client_settings(directory: Path, host: str, port: int, user: str) -> str:
     """For a person to copy; the password is in a file, and not printed."""
-    server, folder = address(host, port), directory.absolute()
+    server, folder = Address(host, port), directory.absolute()
     return f"""
 The password of {user} is in {folder}/admin.password.
 

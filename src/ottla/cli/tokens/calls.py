@@ -1,6 +1,5 @@
 """What the commands for delegation tokens ask a broker."""
 
-from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,7 +48,3 @@ def in_hours(hours: float | None) -> i64Timedelta:
 
 def time_text(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-
-
-def password_of(hmac: bytes) -> str:
-    return b64encode(hmac).decode()

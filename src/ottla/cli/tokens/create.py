@@ -1,5 +1,6 @@
 """`ottla tokens create`: a token to log in with instead of a password."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 
 from kio.schema.create_delegation_token.v3.request import (
@@ -10,7 +11,7 @@ from kio.schema.create_delegation_token.v3.request import (
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_line
-from ottla.cli.tokens.calls import ask, in_hours, password_of
+from ottla.cli.tokens.calls import ask, in_hours
 from ottla.security.principal import USER
 
 _VERSION = 3
@@ -40,10 +41,11 @@ def create(
     )
     with bootstrap_broker(connection) as broker:
         token = ask(broker, request, _VERSION, "token")
+    password = b64encode(token.hmac).decode()
     expires = token.expiry_timestamp.isoformat(timespec="seconds")
     print_line(f"token {token.token_id} of {token.principal_name}, until {expires}")
     print_line("sasl.mechanism=SCRAM-SHA-512")
     print_line(
         "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f'username="{token.token_id}" password="{password_of(token.hmac)}" tokenauth="true";'
+        f'username="{token.token_id}" password="{password}" tokenauth="true";'
     )
