@@ -7,7 +7,7 @@ takes longer than `--late-ms` is late.
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -183,7 +183,8 @@ class _Probe:
                 tally.lose(problem)
             else:
                 waiting[tally.topic] = tally
-                self._producer.produce(tally.topic, value, partition=0, on_delivery=_note(tally))
+                note = partial(_note, tally)
+                self._producer.produce(tally.topic, value, partition=0, on_delivery=note)
         self._await(waiting, value)
 
     def _await(self, waiting: dict[str, Tally], value: bytes) -> None:
@@ -199,11 +200,8 @@ class _Probe:
             tally.lose(tally.problem or f"not back after {self._timeout_ms} ms")
 
 
-def _note(tally: Tally) -> Callable[[KafkaError | None, Message], None]:
-    def on_delivery(error: KafkaError | None, _: Message) -> None:
-        tally.problem = None if error is None else f"not written: {error.str()}"
-
-    return on_delivery
+def _note(tally: Tally, error: KafkaError | None, _: Message) -> None:
+    tally.problem = None if error is None else f"not written: {error.str()}"
 
 
 def _misplaced(metadata: ClusterMetadata, tally: Tally) -> str | None:

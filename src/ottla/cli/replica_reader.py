@@ -1,6 +1,7 @@
 """What one replica of a partition has, read from its node whether it leads or follows (KIP-392)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kio.schema.fetch.v18.request import FetchPartition
@@ -31,22 +32,22 @@ class Bounds(NamedTuple):
     high_watermark: int
 
 
+@dataclass(frozen=True, slots=True)
 class ReplicaReader:
-    def __init__(self, broker: BrokerCall, topic_partition: TopicPartition) -> None:
-        self._broker = broker
-        self._topic_partition = topic_partition
+    broker: BrokerCall
+    topic_partition: TopicPartition
 
     @property
     def node_id(self) -> int:
-        return self._broker.node_id
+        return self.broker.node_id
 
     def end_offset(self) -> int:
         """The high watermark, of the leader's replica alone."""
         partition = ListOffsetsPartition(
-            partition_index=i32(self._topic_partition.partition), timestamp=_LATEST
+            partition_index=i32(self.topic_partition.partition), timestamp=_LATEST
         )
         topic = ListOffsetsTopic(
-            name=TopicName(self._topic_partition.topic), partitions=(partition,)
+            name=TopicName(self.topic_partition.topic), partitions=(partition,)
         )
         request = ListOffsetsRequest(
             replica_id=_CONSUMER,
@@ -54,9 +55,9 @@ class ReplicaReader:
             topics=(topic,),
             timeout=milliseconds(0),
         )
-        response = self._broker.call(request, _LIST_OFFSETS_VERSION)
+        response = self.broker.call(request, _LIST_OFFSETS_VERSION)
         (answer,) = response.topics[0].partitions
-        check(answer.error_code, str(self._topic_partition))
+        check(answer.error_code, str(self.topic_partition))
         return int(answer.offset)
 
     def bounds(self, end_offset: int) -> Bounds:
@@ -76,19 +77,17 @@ class ReplicaReader:
                 end, offset = position + header.size, header.next_offset
             if not end:
                 raise CommandError(
-                    f"{self._topic_partition} on node {self.node_id}: no batch at offset {offset}"
+                    f"{self.topic_partition} on node {self.node_id}: no batch at offset {offset}"
                 )
             yield records[:end]
 
     def _fetch(self, offset: int) -> Any:
         partition = FetchPartition(
-            partition=i32(self._topic_partition.partition),
+            partition=i32(self.topic_partition.partition),
             fetch_offset=i64(offset),
             partition_max_bytes=i32(_BYTES_MAX),
         )
-        topic = FetchTopic(
-            topic=self._topic_partition.topic, topic_id=None, partitions=(partition,)
-        )
+        topic = FetchTopic(topic=self.topic_partition.topic, topic_id=None, partitions=(partition,))
         request = FetchRequest(
             max_wait=milliseconds(0),
             min_bytes=i32(0),
@@ -97,8 +96,8 @@ class ReplicaReader:
             topics=(topic,),
             forgotten_topics_data=(),
         )
-        response = self._broker.call(request, _FETCH_VERSION)
-        of = f"{self._topic_partition} on node {self.node_id} at offset {offset}"
+        response = self.broker.call(request, _FETCH_VERSION)
+        of = f"{self.topic_partition} on node {self.node_id} at offset {offset}"
         check(response.error_code, of)
         (answer,) = response.responses[0].partitions
         check(answer.error_code, of)

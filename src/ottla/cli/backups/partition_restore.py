@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ottla.cli.backups.importing import ImportRun, OnCopied
 from ottla.cli.backups.manifest import Chunk, PartitionManifest
@@ -12,7 +12,8 @@ from ottla.cli.errors import CommandError
 from ottla.client.wire.cluster import TopicPartition
 
 
-class PartitionRestore(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PartitionRestore:
     store: Store
     path: str
     topic_partition: TopicPartition

@@ -42,14 +42,14 @@ def read_topics(
     cluster: Cluster, patterns: Sequence[str], excluded: Sequence[str]
 ) -> list[TopicBackup]:
     """Not those that brokers write for themselves: what is in them is asked for by other ways."""
-    found = {name: each for name, each in cluster.topics().items() if not _is_internal(name, each)}
+    found = {
+        name: each
+        for name, each in cluster.topics().items()
+        if not each.is_internal and not name.startswith("__")
+    }
     names = chosen(found, patterns, excluded)
     configs = cluster.retry(lambda: set_configs(cluster, TOPIC, names))
     return [_topic(name, found[name], configs.get(name, {})) for name in names]
-
-
-def _is_internal(name: str, topic: Topic) -> bool:
-    return topic.is_internal or name.startswith("__")
 
 
 def _topic(name: str, topic: Topic, configs: dict[str, str]) -> TopicBackup:

@@ -8,7 +8,7 @@ import datetime as dt
 import ssl
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -96,16 +96,10 @@ def _check_running(connection: Connection) -> Iterator[Finding]:
         ("groups", _check_groups),
         ("certificates", _check_certificates),
     ):
-        yield from _guarded(name, look, connection)
-
-
-def _guarded(
-    name: str, look: Callable[[Connection], Iterator[Finding]], connection: Connection
-) -> Iterator[Finding]:
-    try:
-        yield from look(connection)
-    except CommandError as error:
-        yield warning(name, f"they could not be looked at: {error}", "see the message")
+        try:
+            yield from look(connection)
+        except CommandError as error:
+            yield warning(name, f"they could not be looked at: {error}", "see the message")
 
 
 def _check_transactions(connection: Connection) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """The offsets of a group, of whichever type it is, to read and to move."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import confluent_kafka
@@ -34,52 +35,49 @@ def offsets_of(connection: Connection, admin: AdminClient, group: str) -> GroupO
     return ConsumerGroupOffsets(connection, admin, group, len(described.members))
 
 
+@dataclass
 class ConsumerGroupOffsets:
-    def __init__(
-        self, connection: Connection, admin: AdminClient, group: str, member_count: int
-    ) -> None:
-        self._connection = connection
-        self._admin = admin
-        self._group = group
-        self.member_count = member_count
+    connection: Connection
+    admin: AdminClient
+    group: str
+    member_count: int
 
     def read(self) -> Offsets:
-        group = self._group
-        futures = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        topic_partitions = self._connection.result(futures[group], of=group).topic_partitions
+        futures = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)])
+        found = self.connection.result(futures[self.group], of=self.group)
         return {
             _named(topic_partition): topic_partition.offset
-            for topic_partition in topic_partitions
+            for topic_partition in found.topic_partitions
             if topic_partition.offset >= 0
         }
 
     def write(self, offsets: Offsets) -> None:
-        group = self._group
         topic_partitions = [
             confluent_kafka.TopicPartition(*topic_partition, offset)
             for topic_partition, offset in offsets.items()
         ]
-        request = ConsumerGroupTopicPartitions(group, topic_partitions)
-        futures = self._admin.alter_consumer_group_offsets([request])
-        for topic_partition in self._connection.result(futures[group], of=group).topic_partitions:
+        request = ConsumerGroupTopicPartitions(self.group, topic_partitions)
+        futures = self.admin.alter_consumer_group_offsets([request])
+        altered = self.connection.result(futures[self.group], of=self.group)
+        for topic_partition in altered.topic_partitions:
             if topic_partition.error is not None:
                 raise CommandError(
                     describe_error(topic_partition.error, str(_named(topic_partition)))
                 )
 
 
+@dataclass
 class ShareGroupOffsets:
-    def __init__(self, connection: Connection, group: str, member_count: int) -> None:
-        self._connection = connection
-        self._group = group
-        self.member_count = member_count
+    connection: Connection
+    group: str
+    member_count: int
 
     def read(self) -> Offsets:
-        found = share_offsets(self._connection, self._group)
+        found = share_offsets(self.connection, self.group)
         return {topic_partition: offset.start_offset for topic_partition, offset in found.items()}
 
     def write(self, offsets: Offsets) -> None:
-        alter_share_offsets(self._connection, self._group, offsets)
+        alter_share_offsets(self.connection, self.group, offsets)
 
 
 def partition_offsets(
