@@ -17,7 +17,8 @@ from kio.static.primitive import i32
 from ottla.cli.broker_call import BrokerCall
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.output import format_size, print_line
-from ottla.cli.replica_plan import Move, by_topic
+from ottla.cli.replica_plan import Move
+from ottla.client.wire.cluster import by_topic
 from ottla.protocol.topics import TopicPartition
 
 DESCRIBE_LOG_DIRS_VERSION = 4
@@ -36,11 +37,8 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
     wanted = {node for move in moves for node in (*move.before, *move.after)}
     request = DescribeLogDirsRequest(
         topics=tuple(
-            DescribableLogDirTopic(
-                topic=TopicName(topic),
-                partitions=tuple(i32(partition.partition) for partition in topic_partitions),
-            )
-            for topic, topic_partitions in by_topic(move.topic_partition for move in moves)
+            DescribableLogDirTopic(topic=TopicName(topic), partitions=tuple(map(i32, partitions)))
+            for topic, partitions in by_topic([move.topic_partition for move in moves]).items()
         )
     )
     sizes: Sizes = {}

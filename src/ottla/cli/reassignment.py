@@ -17,8 +17,9 @@ from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line, print_rows
-from ottla.cli.replica_plan import Move, by_topic, in_steps
+from ottla.cli.replica_plan import Move, in_steps
 from ottla.cli.replication_throttle import clear_throttle, set_throttle
+from ottla.client.wire.cluster import by_topic
 from ottla.protocol.topics import TopicPartition
 
 ALTER_VERSION = 0
@@ -142,11 +143,11 @@ def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...]
             alter.ReassignableTopic(
                 name=TopicName(topic),
                 partitions=tuple(
-                    _target(topic_partition.partition, wanted[topic_partition])
-                    for topic_partition in topic_partitions
+                    _target(partition, wanted[TopicPartition(topic, partition)])
+                    for partition in partitions
                 ),
             )
-            for topic, topic_partitions in by_topic(wanted)
+            for topic, partitions in by_topic(wanted).items()
         )
     )
     response = broker.call(request, ALTER_VERSION)
@@ -165,10 +166,9 @@ def ongoing_moves(
     if topic_partitions is not None:
         topics = tuple(
             listing.ListPartitionReassignmentsTopics(
-                name=TopicName(topic),
-                partition_indexes=tuple(i32(wanted.partition) for wanted in found),
+                name=TopicName(topic), partition_indexes=tuple(map(i32, partitions))
             )
-            for topic, found in by_topic(topic_partitions)
+            for topic, partitions in by_topic(topic_partitions).items()
         )
     request = listing.ListPartitionReassignmentsRequest(topics=topics)
     response = broker.call(request, LIST_VERSION)
@@ -191,10 +191,8 @@ def elect_preferred(
     request = ElectLeadersRequest(
         election_type=PREFERRED,
         topic_partitions=tuple(
-            TopicPartitions(
-                topic=TopicName(topic), partitions=tuple(i32(wanted.partition) for wanted in found)
-            )
-            for topic, found in by_topic(topic_partitions)
+            TopicPartitions(topic=TopicName(topic), partitions=tuple(map(i32, partitions)))
+            for topic, partitions in by_topic(sorted(topic_partitions)).items()
         ),
     )
     response: ElectLeadersResponse = broker.call(request, ELECT_VERSION)

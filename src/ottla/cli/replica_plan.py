@@ -7,7 +7,6 @@ what such a node has stays, for it may come back.
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import groupby
 from typing import NamedTuple
 
 from ottla.protocol.topics import TopicPartition
@@ -290,11 +289,6 @@ def _path(
         steps.append((giver, end, topic_partition))
         end = giver
     return steps[::-1]
-
-
-def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[TopicPartition]]]:
-    ordered = sorted(topic_partitions)
-    return [(topic, list(found)) for topic, found in groupby(ordered, key=lambda each: each.topic)]
 
 
 def in_steps(moves: Sequence[Move], size: int) -> Iterator[Sequence[Move]]:

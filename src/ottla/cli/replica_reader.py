@@ -5,16 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kio.schema.fetch.v18.request import FetchPartition
-from kio.schema.list_offsets.v11.request import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.errors import CommandError
+from ottla.client.wire.offsets import LATEST, Isolation, offsets_request
 from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
@@ -22,8 +17,6 @@ from ottla.records.batch import iterate_headers
 
 _FETCH_VERSION = 12  # The last that names topics; from 11 on followers answer.
 _LIST_OFFSETS_VERSION = 7
-_CONSUMER = BrokerId(-1)
-_LATEST = i64(-1)
 _BYTES_MAX = 4 << 20
 
 
@@ -43,18 +36,7 @@ class ReplicaReader:
 
     def end_offset(self) -> int:
         """The high watermark, of the leader's replica alone."""
-        partition = ListOffsetsPartition(
-            partition_index=i32(self.topic_partition.partition), timestamp=_LATEST
-        )
-        topic = ListOffsetsTopic(
-            name=TopicName(self.topic_partition.topic), partitions=(partition,)
-        )
-        request = ListOffsetsRequest(
-            replica_id=_CONSUMER,
-            isolation_level=i8(0),
-            topics=(topic,),
-            timeout=milliseconds(0),
-        )
+        request = offsets_request({self.topic_partition: LATEST}, Isolation.READ_UNCOMMITTED)
         response = self.broker.call(request, _LIST_OFFSETS_VERSION)
         (answer,) = response.topics[0].partitions
         check(answer.error_code, str(self.topic_partition))
