@@ -12,7 +12,7 @@ from tests.client.wire.batches import batch
 from tests.client.wire.raw_logs import read_raw, without_epochs
 
 from ottla.cli.backups import parallel
-from ottla.cli.backups.cluster_state import BROKER, GROUP, ClusterState, set_configs
+from ottla.cli.backups.cluster_state import ClusterState, set_configs
 from ottla.cli.backups.importing import ImportRun
 from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.backups.parallel import LOOK_INTERVAL_S, ControllerWatch
@@ -20,6 +20,7 @@ from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
 from ottla.cli.backups.state_changes import apply_state, close_import
 from ottla.cli.backups.store import DirectoryStore
 from ottla.cli.backups.topics import chosen, create_open, read_topics
+from ottla.cli.broker_configs import BROKER, GROUP
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition

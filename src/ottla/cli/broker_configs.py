@@ -18,10 +18,25 @@ ALTER_VERSION: Final = 1
 DESCRIBE_VERSION: Final = 4
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 _SET: Final = i8(0)
 _DELETE: Final = i8(1)
 
 Resource = tuple[int, str]  # Type and name.
+
+
+def describe_request(
+    resource_type: int, names: Iterable[str], keys: tuple[str, ...] | None = None
+) -> DescribeConfigsRequest:
+    """For these keys, or all."""
+    return DescribeConfigsRequest(
+        resources=tuple(
+            DescribeConfigsResource(
+                resource_type=i8(resource_type), resource_name=name, configuration_keys=keys
+            )
+            for name in names
+        )
+    )
 
 
 def describe_configs(
@@ -30,16 +45,9 @@ def describe_configs(
     names: Iterable[str],
     keys: tuple[str, ...] | None = None,
 ) -> tuple[DescribeConfigsResult, ...]:
-    """A result for each resource, with these keys, or all."""
-    resources = (
-        DescribeConfigsResource(
-            resource_type=i8(resource_type), resource_name=name, configuration_keys=keys
-        )
-        for name in names
-    )
-    response: DescribeConfigsResponse = broker.call(
-        DescribeConfigsRequest(resources=tuple(resources)), DESCRIBE_VERSION
-    )
+    """A result for each resource."""
+    request = describe_request(resource_type, names, keys)
+    response: DescribeConfigsResponse = broker.call(request, DESCRIBE_VERSION)
     return response.results
 
 
@@ -53,11 +61,11 @@ def topic_configs(broker: BrokerCall, key: str, topics: Iterable[str]) -> dict[s
     }
 
 
-def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, str | None]]) -> None:
+def alter_request(
+    changes: Mapping[Resource, Mapping[str, str | None]],
+) -> IncrementalAlterConfigsRequest:
     """None takes a value away."""
-    if not changes:
-        return
-    request = IncrementalAlterConfigsRequest(
+    return IncrementalAlterConfigsRequest(
         resources=tuple(
             AlterConfigsResource(
                 resource_type=i8(resource_type),
@@ -73,5 +81,10 @@ def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, st
         ),
         validate_only=False,
     )
-    for result in broker.call(request, ALTER_VERSION).responses:
+
+
+def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, str | None]]) -> None:
+    if not changes:
+        return
+    for result in broker.call(alter_request(changes), ALTER_VERSION).responses:
         check(result.error_code, result.resource_name, result.error_message)

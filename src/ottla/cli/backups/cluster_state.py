@@ -12,10 +12,6 @@ from typing import Any, Final, TypeVar
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.schema.describe_client_quotas.v1.request import DescribeClientQuotasRequest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from kio.schema.describe_configs.v4.request import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
 from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -28,6 +24,7 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i8
 
+from ottla.cli.broker_configs import BROKER, GROUP, TOPIC, describe_request
 from ottla.client.wire.cluster import Cluster, CoordinatorType, expect_one
 from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.versions import common_version
@@ -38,9 +35,6 @@ from ottla.security.scram import ScramMechanism
 
 T = TypeVar("T")
 
-TOPIC: Final = i8(2)
-BROKER: Final = i8(4)
-GROUP: Final = i8(32)
 # Where a value comes from, of those that somebody set for this resource alone.
 _SET_HERE: Final = {TOPIC: 1, BROKER: 3, GROUP: 8}
 _RESOURCES_AT_ONCE: Final = 100
@@ -108,19 +102,12 @@ def cluster_id(cluster: Cluster) -> str | None:
     return cluster.retry(ask)
 
 
-def set_configs(cluster: Cluster, kind: i8, names: Iterable[str]) -> dict[str, dict[str, str]]:
+def set_configs(cluster: Cluster, kind: int, names: Iterable[str]) -> dict[str, dict[str, str]]:
     """What was set for each resource; secrets are not told."""
     wanted = list(names)
     found: dict[str, dict[str, str]] = {}
     for first in range(0, len(wanted), _RESOURCES_AT_ONCE):
-        request = DescribeConfigsRequest(
-            resources=tuple(
-                DescribeConfigsResource(
-                    resource_type=kind, resource_name=name, configuration_keys=None
-                )
-                for name in wanted[first : first + _RESOURCES_AT_ONCE]
-            )
-        )
+        request = describe_request(kind, wanted[first : first + _RESOURCES_AT_ONCE])
         for result in cluster.any_broker().call(request).results:
             validate_answer(result.error_code, f"configs of {result.resource_name or 'brokers'}")
             found[result.resource_name] = {
@@ -180,7 +167,7 @@ def _group_configs(cluster: Cluster) -> dict[str, dict[str, str]]:
     connection = cluster.any_broker()
     if connection.version(ListConfigResourcesRequest.__api_key__) < 1:
         return {}  # It lists metrics only.
-    listed = connection.call(ListConfigResourcesRequest(resource_types=(GROUP,)))
+    listed = connection.call(ListConfigResourcesRequest(resource_types=(i8(GROUP),)))
     validate_answer(listed.error_code, "resources with configs")
     return set_configs(cluster, GROUP, [each.resource_name for each in listed.config_resources])
 

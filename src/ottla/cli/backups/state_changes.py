@@ -8,30 +8,21 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from kio.schema.alter_client_quotas.v1.request import (
-    AlterClientQuotasRequest,
-    EntityData,
-    EntryData,
-    OpData,
-)
+from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.types import GroupId
-from kio.static.primitive import f64, i8, i32, i64
+from kio.static.primitive import i8, i32, i64
 
-from ottla.cli.backups.cluster_state import BROKER, GROUP, TOPIC, ClusterState
+from ottla.cli.backups.cluster_state import ClusterState
+from ottla.cli.broker_configs import BROKER, GROUP, TOPIC, alter_request
 from ottla.cli.groups.share_groups import share_offsets_request
+from ottla.cli.quotas.set import quota_entry
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 
-_SET: Final = i8(0)
 _KINDS: Final = {TOPIC: "topic ", BROKER: "all brokers", GROUP: "group "}
 _IMPORT = "record.import"
 
@@ -92,7 +83,7 @@ def apply_groups(
     return notes
 
 
-def _set_accepted(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str]) -> list[str]:
+def _set_accepted(cluster: Cluster, kind: int, name: str, values: Mapping[str, str]) -> list[str]:
     """Notes of what could not be set. A request with one refused value sets none of them."""
 
     def problem(some: Mapping[str, str]) -> WireError | None:
@@ -109,16 +100,8 @@ def _set_accepted(cluster: Cluster, kind: i8, name: str, values: Mapping[str, st
     return [str(each) for each in problems if each is not None]
 
 
-def set_values(cluster: Cluster, kind: i8, name: str, values: Mapping[str, str]) -> None:
-    resource = AlterConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configs=tuple(
-            AlterableConfig(name=key, config_operation=_SET, value=value)
-            for key, value in values.items()
-        ),
-    )
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+def set_values(cluster: Cluster, kind: int, name: str, values: Mapping[str, str]) -> None:
+    request = alter_request({(kind, name): values})
     what = f"{', '.join(values)} of {_KINDS[kind]}{name}"
     for result in cluster.controller().call(request).responses:
         _check(result.error_code, what, result.error_message)
@@ -185,19 +168,8 @@ def _create_acls(cluster: Cluster, acls: Iterable[list[Any]]) -> None:
 
 
 def _set_quotas(cluster: Cluster, quotas: Iterable[Mapping[str, Any]]) -> None:
-    entries = tuple(
-        EntryData(
-            entity=tuple(
-                EntityData(entity_type=kind, entity_name=name) for kind, name in quota["entity"]
-            ),
-            ops=tuple(
-                OpData(key=key, value=f64(value), remove=False)
-                for key, value in quota["values"].items()
-            ),
-        )
-        for quota in quotas
-    )
-    request = AlterClientQuotasRequest(entries=entries, validate_only=False)
+    entries = (quota_entry(quota["entity"], quota["values"]) for quota in quotas)
+    request = AlterClientQuotasRequest(entries=tuple(entries), validate_only=False)
     for entry in cluster.controller().call(request).entries:
         _check(entry.error_code, "a quota", entry.error_message)
 

@@ -10,8 +10,9 @@ from kio.schema.create_partitions.v3.request import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ottla.cli.backups.cluster_state import TOPIC, set_configs
+from ottla.cli.backups.cluster_state import set_configs
 from ottla.cli.backups.manifest import TopicBackup
+from ottla.cli.broker_configs import TOPIC
 from ottla.cli.errors import CommandError, UsageError
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets

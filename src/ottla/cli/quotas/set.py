@@ -1,6 +1,6 @@
 """`ottla quotas set`: how much a user, a client id or an address may use."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from cyclopts import Parameter
@@ -48,18 +48,24 @@ def set_quotas(
 def alter_quotas(
     connection: Connection, entity: Entity, values: Mapping[str, float | None]
 ) -> None:
+    entry = quota_entry(entity, values)
+    request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
+    with bootstrap_broker(connection) as broker:
+        (result,) = broker.call(request, _VERSION).entries
+    check(result.error_code, entity_text(entity), result.error_message)
+
+
+def quota_entry(
+    entity: Iterable[tuple[str, str | None]], values: Mapping[str, float | None]
+) -> EntryData:
     """A key without a value is removed."""
-    entry = EntryData(
+    return EntryData(
         entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
         ops=tuple(
             OpData(key=key, value=f64(value or 0.0), remove=value is None)
             for key, value in values.items()
         ),
     )
-    request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
-    with bootstrap_broker(connection) as broker:
-        (result,) = broker.call(request, _VERSION).entries
-    check(result.error_code, entity_text(entity), result.error_message)
 
 
 def _parsed(text: str) -> tuple[str, float]:
