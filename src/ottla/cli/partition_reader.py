@@ -11,6 +11,7 @@ from ottla.cli.connection import Connection, describe_error, interruptible
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_line
 from ottla.cli.start_position import OffsetRange, StartPosition
+from ottla.cli.topic_lookup import chosen_partitions
 
 POLL_S = 0.5
 
@@ -41,9 +42,10 @@ class PartitionReader:
 
     def assign(self, start: StartPosition, partitions: list[int] | None) -> None:
         with self._connection.errors(self._topic), interruptible():
+            existing = self._connection.partitions(self._consumer, self._topic)
             chosen = [
                 TopicPartition(self._topic, partition)
-                for partition in self._choose_partitions(partitions)
+                for partition in sorted(set(chosen_partitions(self._topic, existing, partitions)))
             ]
             ranges = {
                 topic_partition.partition: self._range_of(topic_partition)
@@ -69,15 +71,6 @@ class PartitionReader:
 
     def close(self) -> None:
         self._consumer.close()
-
-    def _choose_partitions(self, wanted: list[int] | None) -> list[int]:
-        existing = self._connection.partitions(self._consumer, self._topic)
-        for partition in wanted or ():
-            if partition not in existing:
-                raise CommandError(
-                    f"{self._topic} has no partition {partition}; it has {len(existing)}, from 0"
-                )
-        return sorted(set(wanted)) if wanted else existing
 
     def _range_of(self, topic_partition: TopicPartition) -> OffsetRange:
         ask = partial(self._consumer.get_watermark_offsets, topic_partition)

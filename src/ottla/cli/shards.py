@@ -41,11 +41,7 @@ def serve_shards(settings: ServeSettings, count: int) -> int:
     except ConfigError as error:
         raise UsageError(str(error)) from None
     nodes = [_shard(settings, values, index) for index in range(count)]
-    return asyncio.run(_run(nodes))
-
-
-async def _run(nodes: list[ChildNode]) -> int:
-    return await ChildNodes(nodes, restarts=True).run()
+    return asyncio.run(ChildNodes(nodes, restarts=True).run())
 
 
 def _shard(settings: ServeSettings, values: ConfigValues, index: int) -> ChildNode:

@@ -1,9 +1,12 @@
 """One topic as a broker knows it, without waiting as librdkafka does for one that may appear."""
 
+from collections.abc import Collection, Sequence
+
 from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.types import TopicName
 
 from ottla.cli.broker_call import BrokerCall, check
+from ottla.cli.errors import CommandError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 
@@ -33,3 +36,13 @@ def _ask(broker: BrokerCall, topic: str, *, create: bool) -> int | None:
         return len(found.partitions)
     check(found.error_code, topic)
     return len(found.partitions)
+
+
+def chosen_partitions(
+    topic: str, existing: Collection[int], wanted: Sequence[int] | None
+) -> Sequence[int]:
+    """The wanted ones, which must be there; all if none are named."""
+    for index in wanted or ():
+        if index not in existing:
+            raise CommandError(f"{topic} has no partition {index}; it has {len(existing)}, from 0")
+    return wanted or sorted(existing)

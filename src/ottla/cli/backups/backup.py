@@ -80,7 +80,8 @@ def _back_up(
         # First, so that no group is further than the records that are copied.
         state = read_state(cluster, {each.name for each in topics})
         ranges = ranges_of(cluster, topic_partitions_of(topics))
-        document = BackupDocument(cluster_id(cluster), _now(), topics, asdict(state))
+        taken_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        document = BackupDocument(cluster_id(cluster), taken_at, topics, asdict(state))
     size, lost = _copy(connection, store, topics, ranges, threads)
     document.save(store)
     return {
@@ -120,7 +121,3 @@ def _copy(
 
         lost = for_each(list(ranges), copy, threads)
     return progress.bytes, sum(lost.values())
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -176,5 +176,4 @@ class Demonstration:
         self._view.tell(self._passed_s(), text)
 
     def _show(self) -> None:
-        standing = Standing(self._passed_s(), self._seconds, self._ledger, self._watch)
-        self._view.show(standing)
+        self._view.show(Standing(self._passed_s(), self._seconds, self._ledger, self._watch))

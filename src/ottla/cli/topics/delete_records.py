@@ -6,6 +6,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
+from ottla.cli.topic_lookup import chosen_partitions
 
 LATEST = "latest"
 _HIGH_WATERMARK = -1
@@ -31,12 +32,9 @@ def delete_records(
     existing = connection.metadata().topics.get(topic)
     if existing is None:
         raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
-    indexes = sorted(existing.partitions)
-    for index in partition or ():
-        if index not in indexes:
-            raise CommandError(f"{topic} has no partition {index}; it has {len(indexes)}, from 0")
+    indexes = chosen_partitions(topic, existing.partitions, partition)
     admin = connection.admin()
-    wanted = [TopicPartition(topic, index, offset) for index in partition or indexes]
+    wanted = [TopicPartition(topic, index, offset) for index in indexes]
     rows = [
         {
             "partition": topic_partition.partition,

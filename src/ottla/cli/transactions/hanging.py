@@ -82,7 +82,7 @@ def find_hanging(
 ) -> list[OpenTransaction]:
     """What ends while this looks for its coordinator is not open when it is looked at again."""
     candidates = set(_open_transactions(connection, topics))
-    known = _known_to_coordinators(connection)
+    known = {pair for broker in every_broker(connection) for pair in _known_to(broker)}
     return [
         each
         for each in _open_transactions(connection, topics)
@@ -130,12 +130,8 @@ def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
                     )
 
 
-def _known_to_coordinators(connection: Connection) -> set[tuple[int, TopicPartition]]:
-    """Producer ids and partitions of the transactions that will be ended."""
-    return {found for broker in every_broker(connection) for found in _known_to(broker)}
-
-
 def _known_to(broker: BrokerCall) -> list[tuple[int, TopicPartition]]:
+    """Producer ids and partitions of the transactions that this coordinator will end."""
     request = ListTransactionsRequest(state_filters=UNENDED)
     listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
     check(listed.error_code, f"broker {broker.node_id}")
