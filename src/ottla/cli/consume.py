@@ -10,7 +10,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.group_reader import GroupReader
 from ottla.cli.output import print_line
-from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.parameters import AsJson, Flag, validate_positive
 from ottla.cli.partition_reader import PartitionReader
 from ottla.cli.record_format import JsonFormat, RecordFormat, TemplateFormat
 from ottla.cli.start_position import parse_start
@@ -50,8 +50,7 @@ def consume(
         format_: How a record is printed; {topic}, {partition}, {offset}, {timestamp}, {key},
             {value} and {headers} are replaced, \\n and \\t are a new line and a tab.
     """
-    if count is not None and count < 1:
-        raise UsageError(f"--count {count} is less than 1")
+    validate_positive("--count", count)
     if tail is not None:
         _validate_tail(tail, group, [from_beginning, offset, timestamp, count])
         follow, offset = False, str(-tail)
@@ -92,8 +91,7 @@ def _print_records(
 
 
 def _validate_tail(tail: int, group: str | None, others: list[object]) -> None:
-    if tail < 1:
-        raise UsageError(f"--tail {tail} is less than 1")
+    validate_positive("--tail", tail)
     if group is not None or any(others):
         raise UsageError("--tail says where to read; leave out --group, --count and where to start")
 

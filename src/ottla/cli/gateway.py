@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from ottla.cli.command_config import read_command_config
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.parameters import Flag
+from ottla.cli.parameters import Flag, validate_port
 from ottla.cli.profiles.stored import login_at
 from ottla.cli.secret_files import validate_private
 from ottla.node.serve_settings import LogFormat
@@ -58,10 +58,8 @@ class Door:
     insecure: Flag = False
 
     def validate(self) -> None:
-        if not 0 <= self.port < 1 << 16:
-            raise UsageError(f"--port {self.port} is not from 0 to 65535")
-        if self.admin_port is not None and not 0 <= self.admin_port < 1 << 16:
-            raise UsageError(f"--admin-port {self.admin_port} is not from 0 to 65535")
+        validate_port("--port", self.port)
+        validate_port("--admin-port", self.admin_port)
         if not (self.node_metrics or "http://").startswith("http://"):
             raise UsageError(f"--node-metrics {self.node_metrics} is not an http:// URL")
         if self.tls_key is not None and self.tls_certificate is None:

@@ -18,6 +18,11 @@ Throttle = Annotated[
 ]
 
 
-def validate_step(step: int) -> None:
-    if step < 1:
-        raise UsageError(f"--step {step} is less than 1")
+def validate_positive(option: str, number: int | None) -> None:
+    if number is not None and number < 1:
+        raise UsageError(f"{option} {number} is less than 1")
+
+
+def validate_port(option: str, port: int | None) -> None:
+    if port is not None and not 0 <= port < 1 << 16:
+        raise UsageError(f"{option} {port} is not from 0 to 65535")

@@ -21,7 +21,7 @@ from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection, interruptible
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import Row, print_json, print_rows
-from ottla.cli.parameters import AsJson
+from ottla.cli.parameters import AsJson, validate_positive
 
 PREFIX: Final = "ottla-probe-"
 REPLICAS_MAX: Final = 3
@@ -88,9 +88,8 @@ def probe(
     """
     if count < 0:
         raise UsageError(f"--count {count} is less than 0")
-    for flag, number in (("--interval-ms", interval_ms), ("--timeout-ms", timeout_ms)):
-        if number < 1:
-            raise UsageError(f"{flag} {number} is less than 1")
+    validate_positive("--interval-ms", interval_ms)
+    validate_positive("--timeout-ms", timeout_ms)
     with connection.errors(), interruptible():
         run = _Probe(connection, late_ms, timeout_ms)
         try:

@@ -7,7 +7,7 @@ from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
 from ottla.cli.replica_plan import plan_rebalance, waiting_for_nodes
 from ottla.cli.replication_throttle import parse_rate
@@ -27,7 +27,7 @@ def rebalance(
     Args:
         dry_run: Only show what would be moved.
     """
-    validate_step(step)
+    validate_positive("--step", step)
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         settle(broker)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.errors import UsageError
-from ottla.cli.parameters import Flag
+from ottla.cli.parameters import Flag, validate_port
 from ottla.node.serve_settings import LogFormat, ServeSettings
 
 
@@ -51,8 +51,7 @@ def serve(
         no_http: Run no gateway, which is the default.
         log_format: How the log on stderr is written.
     """
-    if port is not None and not 0 <= port < 1 << 16:
-        raise UsageError(f"--port {port} is not from 0 to 65535")
+    validate_port("--port", port)
     if listener and (host is not None or port is not None):
         raise UsageError("--listener says where to listen; leave out --host and --port")
     if config is not None and not config.is_file():

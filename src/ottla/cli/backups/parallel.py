@@ -14,7 +14,8 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.cluster_reader import DESCRIBE_CLUSTER_VERSION, ClusterReader
 from ottla.cli.connection import Connection
-from ottla.cli.errors import CommandError, ExitCode, ManyErrors, UsageError
+from ottla.cli.errors import CommandError, ExitCode, ManyErrors
+from ottla.cli.parameters import validate_positive
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.protocol.errors import ErrorCode
@@ -112,8 +113,7 @@ def for_each(
 
 
 def executor_of(threads_count: int) -> ThreadPoolExecutor:
-    if threads_count < 1:
-        raise UsageError(f"--threads {threads_count} is less than 1")
+    validate_positive("--threads", threads_count)
     return ThreadPoolExecutor(threads_count)
 
 

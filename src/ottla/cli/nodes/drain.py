@@ -7,7 +7,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.nodes.votes import hand_over_vote
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
 from ottla.cli.replica_plan import Move, NoRoom, plan_drain
 from ottla.cli.replication_throttle import parse_rate
@@ -35,7 +35,7 @@ def drain(
         node: Id of the node.
         dry_run: Only show what would be moved.
     """
-    validate_step(step)
+    validate_positive("--step", step)
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)

@@ -5,7 +5,7 @@ import sys
 
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_now
-from ottla.cli.parameters import Flag
+from ottla.cli.parameters import Flag, validate_positive
 from ottla.cli.pipelines.options import DEFAULT_OPTIONS, LOCAL, Files, PipelineOptions, spark_errors
 
 
@@ -26,8 +26,7 @@ def group(
         once: Process what is there, then stop.
         failures: How often in a row one may fail before it is given up.
     """
-    if failures < 1:
-        raise UsageError(f"--failures {failures} is less than 1")
+    validate_positive("--failures", failures)
     pipelines = [options.load(file) for file in files]  # What is wrong is told before any starts.
     names = [pipeline.name for pipeline in pipelines]
     if len(set(names)) != len(names):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.parameters import AsJson, Flag, validate_port
 from ottla.cli.pipelines.options import DEFAULT_OPTIONS, PipelineOptions, spark_errors
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def run(
         metrics_host: Address to serve them on.
         spark_log: File for Spark's own log; by default one in the directory for temporary files.
     """
-    if metrics_port is not None and not 0 <= metrics_port < 1 << 16:
-        raise UsageError(f"--metrics-port {metrics_port} is not from 0 to 65535")
+    validate_port("--metrics-port", metrics_port)
     pipeline = options.load(file)
     with spark_errors():
         from pyspark_ottla.pipeline.validate import validate_topics

@@ -1,7 +1,7 @@
 """`ottla table compact`: few large files instead of many small ones."""
 
-from ottla.cli.errors import UsageError
 from ottla.cli.output import print_line
+from ottla.cli.parameters import validate_positive
 from ottla.cli.tables.libraries import TableAddress, table_errors
 
 TARGET_MB = 128
@@ -13,8 +13,7 @@ def compact(table: TableAddress, /, *, target_mb: int = TARGET_MB) -> None:
     Args:
         target_mb: Approximate size of the files.
     """
-    if target_mb < 1:
-        raise UsageError(f"--target-mb {target_mb} is less than 1")
+    validate_positive("--target-mb", target_mb)
     with table_errors():
         from pyspark_ottla.tables.table import open_table
 

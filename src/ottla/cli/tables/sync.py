@@ -15,7 +15,7 @@ from ottla.cli.command_config import hand_to_spark
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_now
-from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.parameters import AsJson, Flag, validate_positive
 from ottla.cli.tables.libraries import table_errors
 from ottla.cli.tables.vacuum import RETENTION_HOURS
 
@@ -159,9 +159,7 @@ def _validate(options: RunOptions) -> None:
     if not 0 < options.maintain_share <= 100:
         raise UsageError(f"--maintain-share {options.maintain_share:g} is not between 0 and 100")
     for name in ("max_records", "compact_every", "retention_hours"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} {value} is less than 1")
+        validate_positive(f"--{name.replace('_', '-')}", getattr(options, name))
 
 
 def _plan(topic: str, to: str, rows: RowOptions, options: RunOptions, server: str) -> "SyncPlan":

@@ -3,9 +3,8 @@
 from confluent_kafka.admin import NewPartitions
 
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
-from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson
+from ottla.cli.parameters import AsJson, validate_positive
 
 
 def alter(
@@ -22,8 +21,7 @@ def alter(
         topic: Name of the topic.
         partitions: Total number of partitions; it can only grow.
     """
-    if partitions < 1:
-        raise UsageError(f"--partitions {partitions} is less than 1")
+    validate_positive("--partitions", partitions)
     admin = connection.admin()
     wanted = NewPartitions(topic, partitions)
     futures = admin.create_partitions([wanted], operation_timeout=TIMEOUT_S)

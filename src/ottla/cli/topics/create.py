@@ -5,9 +5,8 @@ from confluent_kafka.admin import NewTopic
 
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
-from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.parameters import AsJson, Flag, validate_positive
 
 BROKER_DEFAULT = -1
 
@@ -32,12 +31,8 @@ def create(
         config: Configuration of the topic as KEY=VALUE; may be repeated.
         if_not_exists: Succeed if the topic already exists.
     """
-    for flag, number in (
-        ("--partitions", partitions),
-        ("--replication-factor", replication_factor),
-    ):
-        if number is not None and number < 1:
-            raise UsageError(f"{flag} {number} is less than 1")
+    validate_positive("--partitions", partitions)
+    validate_positive("--replication-factor", replication_factor)
     new_topic = NewTopic(
         topic,
         num_partitions=partitions or BROKER_DEFAULT,

@@ -5,7 +5,7 @@ from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_line
-from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_step
+from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
 from ottla.cli.reassignment import (
     carry_out,
     ongoing_moves,
@@ -42,12 +42,11 @@ def reassign_topic(
         cancel: Cancel the reassignment in progress.
         dry_run: Only show what would be moved.
     """
-    validate_step(step)
+    validate_positive("--step", step)
     rate = parse_rate(throttle)
     if (replicas is not None) + (replication_factor is not None) + cancel != 1:
         raise UsageError("give one of --replicas, --replication-factor and --cancel")
-    if replication_factor is not None and replication_factor < 1:
-        raise UsageError(f"--replication-factor {replication_factor} is less than 1")
+    validate_positive("--replication-factor", replication_factor)
     wanted = None if replicas is None else _node_ids(replicas)
     with bootstrap_broker(connection) as broker:
         reader = ClusterReader(broker)
