@@ -3,12 +3,12 @@
 import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
@@ -20,6 +20,9 @@ from ottla.cli.reach import STARTING, ask
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import Security
 from ottla.protocol.addresses import DEFAULT_PORT, Address, parse_servers
+
+if TYPE_CHECKING:
+    from ottla.cli.cluster_reader import ClusterNode
 
 T = TypeVar("T")
 
@@ -187,16 +190,20 @@ class Connection:
         with bootstrap_broker(self, looks=False) as broker:
             nodes = ClusterReader(broker).nodes()
             has_controller = ClusterReader(broker).has_controller(LOOK_AFTER_S)
-        ids = {Address(node.host, node.port): node.node_id for node in nodes}
-        problems = {
-            ids[address]: f"{address} ({problem})"
-            for address, problem in ask(list(ids), self.connect_timeout / 2, self.security())
-            if problem is not None
-        }
+        problems = self.problems_of(nodes, self.connect_timeout / 2)
         fenced = {node.node_id for node in nodes if node.fenced}
         if not problems or (has_controller and (tolerates_few or problems.keys() <= fenced)):
             return
         raise nodes_unreachable(problems, 0 if has_controller else len(nodes))
+
+    def problems_of(self, nodes: "Iterable[ClusterNode]", timeout_s: float) -> dict[int, str]:
+        """What happens at the addresses of those that do not answer, by node."""
+        ids = {Address(node.host, node.port): node.node_id for node in nodes}
+        return {
+            ids[address]: f"{address} ({problem})"
+            for address, problem in ask(list(ids), timeout_s, self.security())
+            if problem is not None
+        }
 
     @contextlib.contextmanager
     def errors(self, of: str = "") -> Iterator[None]:

@@ -10,8 +10,7 @@ import os
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ottla.client import Producer, ProducerConfig
 from ottla.client.async_wire.cluster import Cluster
@@ -25,11 +24,7 @@ ENGINE_THREAD = "ottla-tasks"
 
 T = TypeVar("T")
 
-
-class _Key(NamedTuple):
-    settings: tuple[tuple[str, str], ...]
-    group: str
-    lock_s: float
+_Key = tuple[tuple[tuple[str, str], ...], str, float]  # Settings, group and lock.
 
 
 class Engine:
@@ -48,8 +43,8 @@ class Engine:
     @classmethod
     def shared(cls, config: ProducerConfig, group: str, lock_s: float) -> Self:
         """This process's engine; give it back with `release`."""
-        settings = config.settings()
-        key = _Key(tuple(sorted((k, str(v)) for k, v in settings.items())), group, lock_s)
+        settings = sorted((key, str(value)) for key, value in config.settings().items())
+        key = tuple(settings), group, lock_s
         with _guard:
             engine = _engines.get(key)
             if engine is None:
@@ -79,10 +74,7 @@ class Engine:
         return os.getpid() != self._pid
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.spawn(work).result()
-
-    def spawn(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
     def send(
         self, topic: str, value: bytes, headers: GivenHeaders, delay_s: float | None = None

@@ -20,8 +20,6 @@ from ottla.cli.connection import Connection
 from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
-from ottla.cli.reach import ask
-from ottla.protocol.addresses import Address
 from ottla.protocol.topics import TopicPartition
 
 NO_LEADER = -1
@@ -52,7 +50,7 @@ def read_cluster(connection: Connection) -> ExaminedCluster:
         reader = ClusterReader(broker)
         nodes = reader.nodes()
         active = [node for node in nodes if not node.fenced]
-        unreachable = _unreachable(connection, active)
+        unreachable = connection.problems_of(active, connection.connect_timeout)
         answering = [node for node in active if node.node_id not in unreachable]
         partitions = reader.partitions()
         topics = {topic_partition.topic for topic_partition in partitions}
@@ -73,16 +71,6 @@ def read_cluster(connection: Connection) -> ExaminedCluster:
             return state._replace(quorum=quorum, controller_ahead_s=_controller_ahead_s(broker))
         except CommandError:
             return state
-
-
-def _unreachable(connection: Connection, nodes: list[ClusterNode]) -> dict[int, str]:
-    ids = {Address(node.host, node.port): node.node_id for node in nodes}
-    answers = ask(list(ids), connection.connect_timeout, connection.security())
-    return {
-        ids[address]: f"{address} ({problem})"
-        for address, problem in answers
-        if problem is not None
-    }
 
 
 def _directories(reader: ClusterReader, node: ClusterNode) -> list[Directory]:

@@ -35,13 +35,11 @@ def upgrade(
             raise CommandError(
                 f"there is no feature {feature}; `ottla features list` shows the features"
             )
-        chosen = [row for row in rows if feature in (None, row["feature"])]
-        levels = {row["feature"]: row["highest"] if level is None else level for row in chosen}
-        wanted = {
-            row["feature"]: levels[row["feature"]]
-            for row in chosen
-            if levels[row["feature"]] != row["level"]
-        }
+        wanted = {}
+        for row in rows:
+            to = row["highest"] if level is None else level
+            if feature in (None, row["feature"]) and to != row["level"]:
+                wanted[row["feature"]] = to
         if wanted:
             request = UpdateFeaturesRequest(
                 feature_updates=tuple(

@@ -61,19 +61,22 @@ def document_of(connection: Connection, group: str) -> dict[str, Any]:
     admin = connection.admin()
     described = connection.result(admin.describe_consumer_groups([group])[group], of=group)
     if described.state is not ConsumerGroupState.DEAD:
+        owners = {
+            TopicPartition(assigned.topic, assigned.partition): (member.client_id, member.host)
+            for member in described.members
+            for assigned in member.assignment.topic_partitions
+        }
         return {
             "group": group,
             "protocol": described.type.name.lower() if described.type else None,
             "state": described.state.name.lower().replace("rebalancing", "rebalance"),
-            "partitions": _rows(connection, admin, described),
+            "partitions": _offset_rows(connection, admin, group, owners),
             "members": _members(described),
         }
     streams_group = streams_groups.find_streams_group(connection, group)
     if streams_group is not None:
-        owners = {
-            topic_partition: (member.client_id, member.client_host)
-            for topic_partition, member in streams_groups.readers(streams_group).items()
-        }
+        readers = streams_groups.readers(streams_group).items()
+        owners = {each: (member.client_id, member.client_host) for each, member in readers}
         return {
             "group": group,
             "protocol": "streams",
@@ -105,17 +108,6 @@ def _members(group: ConsumerGroupDescription) -> list[dict[str, Any]]:
         }
         for member in group.members
     ]
-
-
-def _rows(
-    connection: Connection, admin: AdminClient, group: ConsumerGroupDescription
-) -> list[dict[str, Any]]:
-    owners = {
-        TopicPartition(assigned.topic, assigned.partition): (member.client_id, member.host)
-        for member in group.members
-        for assigned in member.assignment.topic_partitions
-    }
-    return _offset_rows(connection, admin, group.group_id, owners)
 
 
 def _offset_rows(
