@@ -9,13 +9,12 @@ from kio.static.primitive import i8
 from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.reach import describe_problem, no_answer
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.connection import Connection as Wire
 from ottla.client.wire.errors import NotAuthenticated, Unreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 
-_GROUP_KEY = i8(0)
-_TRANSACTION_KEY = i8(1)
 _FIND_COORDINATOR_VERSION = 4
 
 UNKNOWN_NODE = -1
@@ -104,19 +103,9 @@ def every_broker(connection: Connection) -> Iterator[BrokerCall]:
                 yield broker
 
 
-def transaction_coordinator(connection: Connection, transactional_id: str) -> BrokerCall:
-    """The broker that a transactional id lives on."""
-    return _coordinator(connection, _TRANSACTION_KEY, transactional_id)
-
-
-def group_coordinator(connection: Connection, group: str) -> BrokerCall:
-    """The broker that a group lives on."""
-    return _coordinator(connection, _GROUP_KEY, group)
-
-
 def find_group(connection: Connection, group: str, request: Any, version: int) -> Any:
     """What a request that describes one group tells of it; None if there is no such group."""
-    with group_coordinator(connection, group) as broker:
+    with coordinator(connection, CoordinatorType.GROUP, group) as broker:
         (found,) = broker.call(request, version).groups
     if found.error_code is ErrorCode.group_id_not_found:
         return None
@@ -124,8 +113,9 @@ def find_group(connection: Connection, group: str, request: Any, version: int) -
     return found
 
 
-def _coordinator(connection: Connection, key_type: i8, key: str) -> BrokerCall:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
+def coordinator(connection: Connection, kind: i8, key: str) -> BrokerCall:
+    """The broker that a group, or a transactional id, lives on."""
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
     with bootstrap_broker(connection) as broker:
         (found,) = broker.call(request, _FIND_COORDINATOR_VERSION).coordinators
     check(found.error_code, key)

@@ -29,6 +29,6 @@ class UsageError(CommandError):
 class ManyErrors(CommandError):
     """Several at once, each printed on a line of its own."""
 
-    def __init__(self, messages: Sequence[str], exit_code: ExitCode = ExitCode.FAILED) -> None:
-        super().__init__("; ".join(messages), exit_code)
+    def __init__(self, messages: Sequence[str]) -> None:
+        super().__init__("; ".join(messages))
         self.messages = messages

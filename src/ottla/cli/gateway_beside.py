@@ -70,10 +70,10 @@ def reserve(address: Address, command_config: Path | None, *, insecure: bool) ->
 def gateway_beside(
     address: Address,
     reserved: socket.socket,
-    command_config: Path | None = None,
+    command_config: Path | None,
     *,
-    insecure: bool = False,
-    log_format: LogFormat = LogFormat.TEXT,
+    insecure: bool,
+    log_format: LogFormat,
 ) -> Callable[[str, int, str | None], Awaitable[None]]:
     """What to run beside a node that serves at a host and port; cancel it to stop.
 

@@ -59,9 +59,7 @@ def settle(broker: BrokerCall) -> None:
         pending = ongoing_moves(broker)
 
 
-def carry_out(
-    broker: BrokerCall, moves: Sequence[Move], step: int, throttle: int | None = None
-) -> None:
+def carry_out(broker: BrokerCall, moves: Sequence[Move], step: int, throttle: int | None) -> None:
     """Returns when all are done; at most `step` partitions are copied at the same time.
 
     A throttle, in bytes a second, ends with it. Whoever is interrupted leaves the throttle to what

@@ -100,15 +100,12 @@ class TaskQueue:
         self._held |= dict.fromkeys(deliveries, False)
         return deliveries
 
-    async def deliveries(self, topics: Sequence[str], count: int = 1) -> AsyncIterator[Delivery]:
-        """Yields tasks forever; waits out broker outages.
-
-        Fetches at most `count` tasks per topic in advance.
-        """
+    async def deliveries(self, topics: Sequence[str]) -> AsyncIterator[Delivery]:
+        """Yields tasks forever, one per topic fetched in advance; waits out broker outages."""
         found: asyncio.Queue[Delivery] = asyncio.Queue(1)
 
         async def look(topic: str) -> None:
-            async for delivery in self._endlessly(topic, count):
+            async for delivery in self._endlessly(topic):
                 await found.put(delivery)
 
         looking = [self._loop.create_task(look(topic)) for topic in topics]
@@ -120,11 +117,11 @@ class TaskQueue:
                 task.cancel()
             await asyncio.gather(*looking, return_exceptions=True)
 
-    async def _endlessly(self, topic: str, count: int) -> AsyncIterator[Delivery]:
+    async def _endlessly(self, topic: str) -> AsyncIterator[Delivery]:
         trouble = Trouble(f"no tasks of {topic}")
         while True:
             try:
-                found = await self.receive(topic, count)
+                found = await self.receive(topic)
             except WireError as error:
                 await trouble.on_error(error)
                 continue

@@ -17,8 +17,9 @@ from kio.schema.share_group_describe.v1.response import DescribedGroup
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
-from ottla.cli.broker_call import check, find_group, group_coordinator
+from ottla.cli.broker_call import check, coordinator, find_group
 from ottla.cli.connection import Connection
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.topics import TopicPartition
 
 DESCRIBE_VERSION = 1
@@ -45,7 +46,7 @@ def share_offsets(connection: Connection, group: str) -> dict[TopicPartition, Sh
     """Of the partitions that the group has begun to read."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
-    with group_coordinator(connection, group) as broker:
+    with coordinator(connection, CoordinatorType.GROUP, group) as broker:
         (found,) = broker.call(request, DESCRIBE_OFFSETS_VERSION).groups
     check(found.error_code, group, found.error_message)
     offsets = {}
@@ -65,7 +66,7 @@ def alter_share_offsets(
     connection: Connection, group: str, offsets: Mapping[TopicPartition, int]
 ) -> None:
     request = share_offsets_request(group, ((*name, offset) for name, offset in offsets.items()))
-    with group_coordinator(connection, group) as broker:
+    with coordinator(connection, CoordinatorType.GROUP, group) as broker:
         altered = broker.call(request, ALTER_OFFSETS_VERSION)
     check(altered.error_code, group, altered.error_message)
     for topic in altered.responses:

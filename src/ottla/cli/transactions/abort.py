@@ -5,11 +5,12 @@ import time
 from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.types import TransactionalId
 
-from ottla.cli.broker_call import check, transaction_coordinator
+from ottla.cli.broker_call import check, coordinator
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_line
 from ottla.cli.transactions.describe import described
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
@@ -23,7 +24,7 @@ def abort(transactional_id: str, /, *, connection: Connection = DEFAULT_CONNECTI
     Args:
         transactional_id: The id that the producer was given.
     """
-    with transaction_coordinator(connection, transactional_id) as broker:
+    with coordinator(connection, CoordinatorType.TRANSACTION, transactional_id) as broker:
         found = described(broker, transactional_id)
         if found.transaction_state != "Ongoing":
             raise CommandError(

@@ -6,11 +6,12 @@ from typing import Any
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.types import TransactionalId
 
-from ottla.cli.broker_call import BrokerCall, check, transaction_coordinator
+from ottla.cli.broker_call import BrokerCall, check, coordinator
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import in_milliseconds
 
@@ -31,7 +32,7 @@ def describe(
     Args:
         transactional_id: The id that the producer was given.
     """
-    with transaction_coordinator(connection, transactional_id) as broker:
+    with coordinator(connection, CoordinatorType.TRANSACTION, transactional_id) as broker:
         document = document_of(described(broker, transactional_id), broker.node_id)
     if as_json:
         print_json(document)

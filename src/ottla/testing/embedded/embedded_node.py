@@ -36,9 +36,9 @@ class EmbeddedNode:
         config: Mapping[str, object],
         clock: MovableClock,
         *,
-        port: int = 0,
-        directory: Path | None = None,
-        join: Callable[[], tuple[str, ...]] = tuple,
+        port: int,
+        directory: Path | None,
+        join: Callable[[], tuple[str, ...]],
     ) -> None:
         self.node_id = node_id
         self.answers = AnswerFaults()
