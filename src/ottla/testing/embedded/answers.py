@@ -98,11 +98,17 @@ def _failure(header: RequestHeader, frame: memoryview, error: ApiError) -> bytes
     version, correlation_id, start = header.api_version, header.correlation_id, header.body_position
     match API_TABLE[header.api_key].name:
         case "Produce":
-            return hot_produce.encode_produce_response(
-                version,
-                correlation_id,
-                _refused(hot_produce.parse_produce(frame, start, version).topics, error.code),
-            )
+            refused = [
+                hot_produce.TopicResult(
+                    topic,
+                    topic_id,
+                    [hot_produce.PartitionResult(each.partition, error.code) for each in produced],
+                )
+                for topic, topic_id, produced in hot_produce.parse_produce(
+                    frame, start, version
+                ).topics
+            ]
+            return hot_produce.encode_produce_response(version, correlation_id, refused)
         case "OffsetCommit":
             results = [
                 hot_offset_commit.TopicResult(
@@ -120,19 +126,6 @@ def _failure(header: RequestHeader, frame: memoryview, error: ApiError) -> bytes
             api = cast("ColdApi", API_TABLE[header.api_key])
             response = api.module.error_response(read_request(header, frame), error)
             return write_response(header.api_key, version, correlation_id, response)
-
-
-def _refused(
-    topics: Sequence[hot_produce.ProducedTopic], code: ErrorCode
-) -> list[hot_produce.TopicResult]:
-    return [
-        hot_produce.TopicResult(
-            topic,
-            topic_id,
-            [hot_produce.PartitionResult(each.partition, code) for each in produced],
-        )
-        for topic, topic_id, produced in topics
-    ]
 
 
 class _LateReply:

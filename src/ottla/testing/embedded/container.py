@@ -31,20 +31,11 @@ class OttlaContainer:
                 self._config[name] = value
         return self
 
-    def with_kraft(self) -> Self:
+    def _without_effect(self, *_: object, **_options: object) -> Self:
         return self
 
-    def with_cluster_id(self, _: str) -> Self:
-        return self
-
-    def with_name(self, _: str) -> Self:
-        return self
-
-    def with_exposed_ports(self, *_: int) -> Self:
-        return self
-
-    def with_kwargs(self, **_: object) -> Self:
-        return self
+    with_kraft = with_cluster_id = with_name = _without_effect
+    with_exposed_ports = with_kwargs = _without_effect
 
     def start(self, timeout: float = 0) -> Self:  # noqa: ARG002
         """`timeout` is not needed."""
