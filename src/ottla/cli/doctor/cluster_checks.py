@@ -18,12 +18,9 @@ QUORUM_SIZE: Final = 3
 
 
 def check_cluster(state: ExaminedCluster) -> Iterator[Finding]:
-    yield from check_nodes(state)
-    yield from check_quorum(state)
-    yield from check_partitions(state)
-    yield from check_safety(state)
-    yield from check_disks(state)
-    yield from check_spread(state)
+    checks = (check_nodes, check_quorum, check_partitions, check_safety, check_disks, check_spread)
+    for check in checks:
+        yield from check(state)
     if abs(state.controller_ahead_s) > CLOCK_TOLERANCE_S:
         direction = "ahead of" if state.controller_ahead_s > 0 else "behind"
         yield warning(

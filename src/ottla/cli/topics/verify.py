@@ -83,13 +83,10 @@ def verify(
         policies = topic_configs(broker, "cleanup.policy", topics)
         nodes = {node.node_id: node for node in reader.nodes() if not node.fenced}
         brokers: dict[int, BrokerCall] = {}
-        for node_id in sorted(
-            {node_id for state in partitions.values() for node_id in state.isr_nodes}
-        ):
-            if node_id in nodes:
-                node = nodes[node_id]
-                other = broker.beside(node_id, node.host, node.port)
-                brokers[node_id] = stack.enter_context(other)
+        in_sync = {node_id for state in partitions.values() for node_id in state.isr_nodes}
+        for node_id in sorted(in_sync & nodes.keys()):
+            other = broker.beside(node_id, nodes[node_id].host, nodes[node_id].port)
+            brokers[node_id] = stack.enter_context(other)
         for topic_partition, state in sorted(partitions.items()):
             is_compacted = "compact" in (policies.get(topic_partition.topic) or "")
             found += _verify(brokers, topic_partition, state, is_compacted=is_compacted)
