@@ -12,10 +12,11 @@ import random
 from asyncio import AbstractEventLoop, Task
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.share_wire.settling import Claim, Settler, Verdict
+from ottla.client.share_wire.settling import Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
@@ -38,40 +39,31 @@ PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 RELEASE: Final = Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=0)  # Counts as a delivery.
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Delivery:
     """A task that this process holds. Compared by identity: a redelivery is a different object."""
 
-    __slots__ = ("_taken",)
-
-    def __init__(self, taken: Taken) -> None:
-        self._taken = taken
-
-    @property
-    def topic(self) -> str:
-        return self._taken.key.topic
+    taken: Taken
 
     @property
     def value(self) -> bytes:
-        return self._taken.acquired.record.value or b""
+        return self.taken.acquired.record.value or b""
 
     @property
     def delivery_count(self) -> int:
         """1 for the first delivery."""
-        return self._taken.acquired.delivery_count
-
-    def claim(self, verdict: Verdict) -> Claim:
-        return self._taken.claim(verdict)
+        return self.taken.acquired.delivery_count
 
     def __repr__(self) -> str:
-        acquired = self._taken.acquired
-        return f"{self.topic}-{acquired.partition}@{acquired.record.offset}"
+        acquired = self.taken.acquired
+        return f"{self.taken.key.topic}-{acquired.partition}@{acquired.record.offset}"
 
 
 class TaskQueue:
     """Bound to the event loop that it is created in. Broker refusals raise WireError."""
 
     def __init__(
-        self, cluster: Cluster, group: str, loop: AbstractEventLoop, *, lock_s: float = LOCK_S
+        self, cluster: Cluster, group: str, loop: AbstractEventLoop, *, lock_s: float
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -184,7 +176,7 @@ class TaskQueue:
         deadline_s = self._loop.time() + patience_s
         written = []
         while left:
-            codes = await self._settler.settle([each.claim(verdict) for each in left])
+            codes = await self._settler.settle([each.taken.claim(verdict) for each in left])
             may_retry = self._loop.time() <= deadline_s
             answered, left = list(zip(left, codes, strict=True)), []
             for delivery, code in answered:
@@ -203,7 +195,7 @@ class TaskQueue:
             await asyncio.sleep(self._lock_ms / 1000 / RENEWALS_PER_LOCK)
             held = list(self._held)
             verdict = Verdict(DeliveryAcknowledgeType.RENEW, lock_ms=self._lock_ms)
-            codes = await self._settler.settle([each.claim(verdict) for each in held])
+            codes = await self._settler.settle([each.taken.claim(verdict) for each in held])
             for delivery, code in zip(held, codes, strict=True):
                 is_lost = code is not ErrorCode.none and not code.retriable
                 if is_lost and not self._held.get(delivery, True):
