@@ -53,7 +53,7 @@ def answer(client: Client, frame: bytes) -> memoryview:
 
 
 def handled_by(api: ColdApi, handle: Handler) -> ColdApi:
-    module = SimpleNamespace(handle=handle, error_response=api.module.error_response)
+    module = SimpleNamespace(handle=handle, error_response=api.error_response)
     return dataclasses.replace(api, module=module)
 
 

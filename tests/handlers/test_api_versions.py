@@ -10,13 +10,9 @@ from kio.schema.api_versions.v4.response import (
 
 from ottla.controller.features import FEATURES
 from ottla.controller.records import FeatureLevelRecord
-from ottla.handlers.api_versions import (
-    error_response,
-    unsupported_version_response,
-)
-from ottla.handlers.api_versions import (
-    handle as handle_api_versions,
-)
+from ottla.handlers.api_versions import handle as handle_api_versions
+from ottla.handlers.api_versions import unsupported_version_response
+from ottla.handlers.refusals import error_response
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.times import NO_THROTTLE

@@ -3,8 +3,8 @@ from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, Desc
 from tests.controller.test_topics import creation, topic
 
 from ottla.handlers.create_topics import handle as handle_create_topics
-from ottla.handlers.describe_log_dirs import error_response
 from ottla.handlers.describe_log_dirs import handle as handle_describe_log_dirs
+from ottla.handlers.refusals import error_response
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
 from ottla.protocol.topics import TopicPartition

@@ -3,8 +3,8 @@ from kio.schema.list_config_resources.v1.request import ListConfigResourcesReque
 from tests.controller.test_topics import creation, topic
 
 from ottla.handlers.create_topics import handle as handle_create_topics
-from ottla.handlers.list_config_resources import error_response
 from ottla.handlers.list_config_resources import handle as handle_list_config_resources
+from ottla.handlers.refusals import error_response
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -14,7 +14,6 @@ from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.internal_topics import create_internal_topic
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.transaction_calls import call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -35,9 +34,6 @@ async def handle(
     except ApiError as error:
         return _response(fenced_code(error.code, context.api_version, since=_FENCED_SINCE))
     return _response(ErrorCode.none)
-
-
-error_response = refuse_with(AddOffsetsToTxnResponse)
 
 
 async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:

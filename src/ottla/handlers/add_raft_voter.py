@@ -8,11 +8,9 @@ v1  an answer before the change is committed, on request (KIP-1186)
 from collections.abc import Awaitable
 
 from kio.schema.add_raft_voter.v1.request import AddRaftVoterRequest
-from kio.schema.add_raft_voter.v1.response import AddRaftVoterResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -21,6 +19,3 @@ def handle(
 ) -> Awaitable[object]:
     require_cluster(context, Operation.ALTER)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(AddRaftVoterResponse)

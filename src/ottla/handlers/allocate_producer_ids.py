@@ -9,13 +9,9 @@ from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsReque
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: AllocateProducerIdsRequest
 ) -> Awaitable[AllocateProducerIdsResponse]:
     return broker.controller.call(request)
-
-
-error_response = refuse_with(AllocateProducerIdsResponse)

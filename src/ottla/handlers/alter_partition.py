@@ -12,13 +12,9 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: AlterPartitionRequest
 ) -> Awaitable[AlterPartitionResponse]:
     return broker.controller.call(request)
-
-
-error_response = refuse_with(AlterPartitionResponse)

@@ -12,7 +12,6 @@ from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionR
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -21,6 +20,3 @@ def handle(
 ) -> Awaitable[AlterPartitionReassignmentsResponse]:
     require_cluster(context, Operation.ALTER)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(AlterPartitionReassignmentsResponse)

@@ -16,7 +16,6 @@ from ottla.groups.share.state_coordinator import NO_OFFSET
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import set_share_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -51,9 +50,6 @@ async def handle(
         error_code=ErrorCode.none,
         responses=tuple(_topics(broker, request, offsets, denied)),
     )
-
-
-error_response = refuse_with(AlterShareGroupOffsetsResponse)
 
 
 def _topics(

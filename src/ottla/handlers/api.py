@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from ottla.controller.operations import INTERNAL_KEYS
+from ottla.handlers import refusals
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.network.session import NOBODY, Overtakers, Session
 from ottla.protocol.errors import ApiError
@@ -28,13 +29,14 @@ FOLLOWER_FETCH_NAME: Final = "FetchFollower"
 
 
 class HandlerModule(Protocol):
-    """What a handler module of a cold API provides."""
+    """What a handler module of a cold API provides.
+
+    If a top-level error does not say that a whole request is rejected, the module has an
+    `error_response` of its own, with the parameters of the one in `refusals`.
+    """
 
     def handle(self, broker: Broker, context: RequestContext, request: Any, /) -> object:
         """Takes the newest request entity and returns the newest response entity, now or later."""
-
-    def error_response(self, request: Any, error: ApiError, /) -> object:
-        """The response if the whole request is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class ColdApi:
     module: HandlerModule
     # Requests that may be handled before this one is answered, if it is not answered at once.
     overtakers: Overtakers = NOBODY
+
+    def error_response(self, request: Any, error: ApiError) -> object:
+        """The response if the whole request is rejected."""
+        refuse = getattr(self.module, "error_response", refusals.error_response)
+        return refuse(request, error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from kio.static.primitive import i16, i64
 
 from ottla.controller.features import FEATURES, finalized_levels
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.frames import API_VERSIONS_KEY
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
@@ -66,9 +65,6 @@ def unsupported_version_response(low: int, high: int) -> ApiVersionsResponse:
         api_keys=(_api_version(API_VERSIONS_KEY, low, high),),
         throttle_time=NO_THROTTLE,
     )
-
-
-error_response = refuse_with(ApiVersionsResponse)
 
 
 # Every connection begins with this request, and the response hardly ever changes.

@@ -9,13 +9,9 @@ from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRe
 from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: AssignReplicasToDirsRequest
 ) -> Awaitable[AssignReplicasToDirsResponse]:
     return broker.controller.call(request)
-
-
-error_response = refuse_with(AssignReplicasToDirsResponse)

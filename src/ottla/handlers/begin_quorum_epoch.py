@@ -8,16 +8,11 @@ v1  directory ids and endpoints (KIP-853)
 from collections.abc import Awaitable
 
 from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
-from kio.schema.begin_quorum_epoch.v1.response import BeginQuorumEpochResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: BeginQuorumEpochRequest
 ) -> Awaitable[object]:
     return broker.quorum.handle(request)
-
-
-error_response = refuse_with(BeginQuorumEpochResponse)

@@ -12,13 +12,9 @@ from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: BrokerHeartbeatRequest
 ) -> Awaitable[BrokerHeartbeatResponse]:
     return broker.controller.call(request)
-
-
-error_response = refuse_with(BrokerHeartbeatResponse)

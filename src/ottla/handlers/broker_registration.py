@@ -13,13 +13,9 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
     broker: Broker, _: RequestContext, request: BrokerRegistrationRequest
 ) -> Awaitable[BrokerRegistrationResponse]:
     return broker.controller.call(request)
-
-
-error_response = refuse_with(BrokerRegistrationResponse)

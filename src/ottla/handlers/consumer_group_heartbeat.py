@@ -14,7 +14,6 @@ from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbe
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -30,6 +29,3 @@ def handle(
         request.group_id,
         lambda machine, now_ms: machine.consumer_group_heartbeat(request, caller, now_ms),
     )
-
-
-error_response = refuse_with(ConsumerGroupHeartbeatResponse)

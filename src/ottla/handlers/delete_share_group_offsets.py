@@ -13,7 +13,6 @@ from kio.schema.types import TopicName
 from ottla.groups.partitions import by_topic
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -57,9 +56,6 @@ def _denied(name: TopicName) -> DeleteShareGroupOffsetsResponseTopic:
     return DeleteShareGroupOffsetsResponseTopic(
         topic_name=name, topic_id=None, error_code=DENIED.code, error_message=DENIED.message
     )
-
-
-error_response = refuse_with(DeleteShareGroupOffsetsResponse)
 
 
 def _topic(

@@ -18,7 +18,6 @@ from kio.static.primitive import i8
 from ottla.controller.acls import acl_filter
 from ottla.handlers.authorization import require_authorizer, require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import AclBinding, Operation
@@ -60,6 +59,3 @@ def _description(acl: AclBinding) -> AclDescription:
         operation=i8(acl.operation),
         permission_type=i8(acl.permission),
     )
-
-
-error_response = refuse_with(DescribeAclsResponse)

@@ -19,7 +19,6 @@ from kio.static.primitive import f64
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -82,6 +81,3 @@ def _entry(entity: Entity, bounds: dict[str, float]) -> EntryData:
         entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
         values=tuple(ValueData(key=key, value=f64(bound)) for key, bound in bounds.items()),
     )
-
-
-error_response = refuse_with(DescribeClientQuotasResponse)

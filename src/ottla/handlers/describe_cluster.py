@@ -11,7 +11,7 @@ from kio.schema.types import BrokerId
 from ottla.handlers.authorization import cluster_operations
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
-from ottla.handlers.refusals import refuse_with
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 
@@ -55,4 +55,5 @@ def handle(
     )
 
 
-error_response = refuse_with(DescribeClusterResponse, echo=("endpoint_type",))
+def error_response(request: DescribeClusterRequest, error: ApiError) -> DescribeClusterResponse:
+    return refused(DescribeClusterResponse, error, endpoint_type=request.endpoint_type)

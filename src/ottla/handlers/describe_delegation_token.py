@@ -20,7 +20,6 @@ from kio.static.primitive import i64
 from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.delegation_tokens import require_login
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -83,6 +82,3 @@ def _response(
         ),
         throttle_time=NO_THROTTLE,
     )
-
-
-error_response = refuse_with(DescribeDelegationTokenResponse)

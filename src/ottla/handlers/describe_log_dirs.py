@@ -21,7 +21,6 @@ from kio.static.primitive import i32, i64
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.describe_log_dirs import (
     WHOLE_LOG,
@@ -57,9 +56,6 @@ def handle(
             if wanted is None or TopicPartition(stretch.topic, stretch.partition_index) in wanted
         ),
     )
-
-
-error_response = refuse_with(DescribeLogDirsResponse)
 
 
 def _directory(

@@ -9,11 +9,9 @@ v2  directory ids and addresses (KIP-853)
 from collections.abc import Awaitable
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -22,6 +20,3 @@ def handle(
 ) -> Awaitable[object]:
     require_cluster(context, Operation.DESCRIBE)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(DescribeQuorumResponse)

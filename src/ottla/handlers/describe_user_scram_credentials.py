@@ -17,7 +17,6 @@ from kio.static.primitive import i8, i32
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -54,6 +53,3 @@ def _result(
         error_message=message,
         credential_infos=() if code is not ErrorCode.none else tuple(infos or ()),
     )
-
-
-error_response = refuse_with(DescribeUserScramCredentialsResponse)

@@ -91,14 +91,14 @@ class _Call(NamedTuple):
     def frame_of(self, outcome: object) -> bytes:
         """The frame of a response, or of the error that replaces it."""
         if isinstance(outcome, ApiError):
-            return self._write(self.api.module.error_response(self.request, outcome))
+            return self._write(self.api.error_response(self.request, outcome))
         try:
             if isinstance(outcome, Exception):
                 raise outcome
             return self._write(outcome)
         except Exception:
             logger.exception("%s of %s failed", self.api.name, self.session)
-            return self._write(self.api.module.error_response(self.request, _BROKER_FAILED))
+            return self._write(self.api.error_response(self.request, _BROKER_FAILED))
 
     def _write(self, response: object) -> bytes:
         count_errors(response, self.counted)

@@ -13,7 +13,6 @@ from kio.schema.end_txn.v5.response import EndTxnResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.transaction_calls import call_once, fenced_code
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
@@ -41,6 +40,3 @@ async def handle(broker: Broker, context: RequestContext, request: EndTxnRequest
     except ApiError as error:
         code = fenced_code(error.code, context.api_version, since=_FENCED_SINCE)
         return EndTxnResponse(throttle_time=NO_THROTTLE, error_code=code)
-
-
-error_response = refuse_with(EndTxnResponse)

@@ -17,7 +17,6 @@ from ottla.controller.mutations import Caller
 from ottla.controller.operations import FORWARDED_KEYS, INTERNAL_KEYS
 from ottla.handlers.api import ColdApi
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.frames import RequestHeader, parse_request_header
@@ -44,7 +43,7 @@ async def handle(
     except ApiError as error:
         if error.code is ErrorCode.not_controller:
             raise
-        response = api.module.error_response(request, error)
+        response = api.error_response(request, error)
     frame = write_response(header.api_key, header.api_version, header.correlation_id, response)
     return EnvelopeResponse(
         response_data=frame[_SIZE_BYTES:],
@@ -94,6 +93,3 @@ def _open(envelope: EnvelopeRequest) -> tuple[RequestHeader, ColdApi, Any]:
     if header.api_key not in FORWARDED_KEYS or not isinstance(api, ColdApi):
         raise ApiError(ErrorCode.invalid_request, f"API key {header.api_key} is not forwarded")
     return header, api, request
-
-
-error_response = refuse_with(EnvelopeResponse)

@@ -12,7 +12,6 @@ from kio.schema.expire_delegation_token.v2.response import ExpireDelegationToken
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.delegation_tokens import require_login
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(
@@ -20,6 +19,3 @@ def handle(
 ) -> Awaitable[ExpireDelegationTokenResponse]:
     require_login(context)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(ExpireDelegationTokenResponse)

@@ -8,14 +8,9 @@ v1  directory ids and endpoints (KIP-853)
 from collections.abc import Awaitable
 
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
-from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(broker: Broker, _: RequestContext, request: FetchSnapshotRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
-
-
-error_response = refuse_with(FetchSnapshotResponse)

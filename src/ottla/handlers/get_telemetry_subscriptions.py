@@ -10,7 +10,6 @@ from kio.static.primitive import i8, i32
 
 from ottla.controller.client_metrics import ClientDescription
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 from ottla.records.compression import Compression
@@ -51,6 +50,3 @@ def description(context: RequestContext, instance_id: str) -> ClientDescription:
         session.peer_address,
         str(session.peer_port),
     )
-
-
-error_response = refuse_with(GetTelemetrySubscriptionsResponse)

@@ -16,7 +16,6 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -34,6 +33,3 @@ def handle(
         if error.code is not ErrorCode.coordinator_load_in_progress:
             raise
         return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=ErrorCode.none)
-
-
-error_response = refuse_with(HeartbeatResponse)

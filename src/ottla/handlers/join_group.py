@@ -19,7 +19,8 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call, caller_of
-from ottla.handlers.refusals import refuse_with
+from ottla.handlers.refusals import refused
+from ottla.protocol.errors import ApiError
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -35,4 +36,5 @@ def handle(
     )
 
 
-error_response = refuse_with(JoinGroupResponse, echo=("member_id",))
+def error_response(request: JoinGroupRequest, error: ApiError) -> JoinGroupResponse:
+    return refused(JoinGroupResponse, error, member_id=request.member_id)

@@ -16,7 +16,6 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -27,6 +26,3 @@ def handle(
     return call(
         broker, request.group_id, lambda machine, now_ms: machine.leave_group(request, now_ms)
     )
-
-
-error_response = refuse_with(LeaveGroupResponse)

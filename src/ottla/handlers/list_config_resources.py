@@ -19,7 +19,6 @@ from ottla.controller.image import (
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -64,6 +63,3 @@ def handle(
 
 def _configured(broker: Broker, resource_type: i8) -> list[str]:
     return sorted(name for kind, name in broker.image.configs if kind == resource_type)
-
-
-error_response = refuse_with(ListConfigResourcesResponse)

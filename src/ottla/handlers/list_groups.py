@@ -14,7 +14,6 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.list_groups.v5.response import ListGroupsResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -42,6 +41,3 @@ async def handle(
             if all_groups or may(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         ),
     )
-
-
-error_response = refuse_with(ListGroupsResponse)

@@ -10,7 +10,6 @@ from kio.schema.list_partition_reassignments.v0.response import ListPartitionRea
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -19,6 +18,3 @@ def handle(
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
     require_cluster(context, Operation.DESCRIBE)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(ListPartitionReassignmentsResponse)

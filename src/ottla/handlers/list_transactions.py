@@ -14,7 +14,6 @@ from kio.schema.list_transactions.v2.response import ListTransactionsResponse
 
 from ottla.groups.consumer.regex import TopicPattern
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -47,9 +46,6 @@ async def handle(
             )
         ),
     )
-
-
-error_response = refuse_with(ListTransactionsResponse)
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

@@ -15,7 +15,6 @@ from kio.schema.offset_delete.v0.response import (
 from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import submit
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
@@ -46,6 +45,3 @@ def _denied(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
             for partition in topic.partitions
         ),
     )
-
-
-error_response = refuse_with(OffsetDeleteResponse)

@@ -13,7 +13,6 @@ from kio.schema.push_telemetry.v0.response import PushTelemetryResponse
 
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.get_telemetry_subscriptions import description
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.otlp import Sample, read_samples
 from ottla.protocol.times import NO_THROTTLE
@@ -56,6 +55,3 @@ def _read(bytes_max: int, request: PushTelemetryRequest) -> list[Sample]:
         raise ApiError(ErrorCode.telemetry_too_large, str(error)) from None
     except (RecordError, ProtocolError) as error:
         raise ApiError(ErrorCode.invalid_record, str(error)) from None
-
-
-error_response = refuse_with(PushTelemetryResponse)

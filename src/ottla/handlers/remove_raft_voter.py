@@ -6,11 +6,9 @@ Takes a voter out of the metadata quorum (KIP-853).
 from collections.abc import Awaitable
 
 from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
-from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -19,6 +17,3 @@ def handle(
 ) -> Awaitable[object]:
     require_cluster(context, Operation.ALTER)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(RemoveRaftVoterResponse)

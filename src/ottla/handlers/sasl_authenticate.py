@@ -10,12 +10,8 @@ from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
 def handle(_: Broker, __: RequestContext, ___: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     raise ApiError(ErrorCode.illegal_sasl_state, "SaslHandshake comes before SaslAuthenticate")
-
-
-error_response = refuse_with(SaslAuthenticateResponse)

@@ -8,12 +8,8 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
 def handle(_: Broker, __: RequestContext, ___: SaslHandshakeRequest) -> SaslHandshakeResponse:
     raise ApiError(ErrorCode.illegal_sasl_state, "there is no login on this connection now")
-
-
-error_response = refuse_with(SaslHandshakeResponse)

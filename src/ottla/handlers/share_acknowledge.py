@@ -23,7 +23,6 @@ from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
     RENEW_SINCE,
@@ -66,9 +65,6 @@ async def handle(
         broker.image, context.listener_name, {leader.leader_id for leader in leaders.values()}
     )
     return _response(request, errors, leaders, endpoints, lock_ms)
-
-
-error_response = refuse_with(ShareAcknowledgeResponse)
 
 
 def _leaders(

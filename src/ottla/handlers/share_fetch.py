@@ -31,7 +31,6 @@ from ottla.groups.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.current_leaders import current_leader, leader_endpoints
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_calls import (
     NO_TOPIC,
     RENEW_SINCE,
@@ -101,9 +100,6 @@ async def handle(
     lock_ms = broker.share.config(key.group_id).record_lock_duration_ms
     endpoints = _endpoints(broker, context, topic_partitions.values())
     return _response(topic_partitions, lock_ms, throttle_ms, endpoints)
-
-
-error_response = refuse_with(ShareFetchResponse)
 
 
 def _batch_size(request: ShareFetchRequest) -> int | None:

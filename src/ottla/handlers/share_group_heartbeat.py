@@ -12,7 +12,6 @@ from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResp
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
-from ottla.handlers.refusals import refuse_with
 from ottla.handlers.share_state import initialize_share_partitions
 from ottla.security.acls import Operation, ResourceType
 
@@ -38,6 +37,3 @@ async def handle(
         request.group_id,
         lambda machine, now_ms: machine.share_group_heartbeat(again, caller, now_ms),
     )
-
-
-error_response = refuse_with(ShareGroupHeartbeatResponse)

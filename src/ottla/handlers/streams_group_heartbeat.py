@@ -21,7 +21,7 @@ from ottla.groups.streams.topology import InternalTopic, Status, summarized
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
-from ottla.handlers.refusals import refuse_with
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
@@ -127,4 +127,7 @@ def _with_detail(
     return replace(response, status=statuses)
 
 
-error_response = refuse_with(StreamsGroupHeartbeatResponse, echo=("member_id",))
+def error_response(
+    request: StreamsGroupHeartbeatRequest, error: ApiError
+) -> StreamsGroupHeartbeatResponse:
+    return refused(StreamsGroupHeartbeatResponse, error, member_id=request.member_id)

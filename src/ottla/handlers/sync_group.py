@@ -16,7 +16,6 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call
-from ottla.handlers.refusals import refuse_with
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
@@ -36,6 +35,3 @@ def handle(
     return call(
         broker, request.group_id, lambda machine, now_ms: machine.sync_group(request, now_ms)
     )
-
-
-error_response = refuse_with(SyncGroupResponse)

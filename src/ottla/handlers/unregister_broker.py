@@ -10,7 +10,6 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from ottla.handlers.authorization import require_cluster
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 from ottla.security.acls import Operation
 
 
@@ -19,6 +18,3 @@ def handle(
 ) -> Awaitable[UnregisterBrokerResponse]:
     require_cluster(context, Operation.ALTER)
     return broker.controller.call(request, caller=context.caller())
-
-
-error_response = refuse_with(UnregisterBrokerResponse)

@@ -6,14 +6,9 @@ A voter tells the leader of the metadata quorum its address and versions (KIP-85
 from collections.abc import Awaitable
 
 from kio.schema.update_raft_voter.v0.request import UpdateRaftVoterRequest
-from kio.schema.update_raft_voter.v0.response import UpdateRaftVoterResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(broker: Broker, _: RequestContext, request: UpdateRaftVoterRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
-
-
-error_response = refuse_with(UpdateRaftVoterResponse)

@@ -9,14 +9,9 @@ v2  pre-vote (KIP-996)
 from collections.abc import Awaitable
 
 from kio.schema.vote.v2.request import VoteRequest
-from kio.schema.vote.v2.response import VoteResponse
 
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.refusals import refuse_with
 
 
 def handle(broker: Broker, _: RequestContext, request: VoteRequest) -> Awaitable[object]:
     return broker.quorum.handle(request)
-
-
-error_response = refuse_with(VoteResponse)

@@ -124,7 +124,7 @@ def _failure(header: RequestHeader, frame: memoryview, error: ApiError) -> bytes
             return b"".join(cast("Sequence[bytes]", parts))
         case _:
             api = cast("ColdApi", API_TABLE[header.api_key])
-            response = api.module.error_response(read_request(header, frame), error)
+            response = api.error_response(read_request(header, frame), error)
             return write_response(header.api_key, version, correlation_id, response)
 
 
