@@ -6,15 +6,6 @@ v2  topics by id
 v3  the epochs of the brokers in the in-sync set (KIP-903)
 """
 
-from collections.abc import Awaitable
+from ottla.handlers.controller_calls import call_controller
 
-from kio.schema.alter_partition.v3.request import AlterPartitionRequest
-from kio.schema.alter_partition.v3.response import AlterPartitionResponse
-
-from ottla.handlers.broker import Broker, RequestContext
-
-
-def handle(
-    broker: Broker, _: RequestContext, request: AlterPartitionRequest
-) -> Awaitable[AlterPartitionResponse]:
-    return broker.controller.call(request)
+handle = call_controller

@@ -3,24 +3,16 @@
 Sets and removes user passwords (KIP-554). The client salts them; the password itself is never sent.
 """
 
-from collections.abc import Awaitable
-
 from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.alter_user_scram_credentials.v0.response import AlterUserScramCredentialsResponse
 
 from ottla.controller.users import result
-from ottla.handlers.authorization import require_cluster
-from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.controller_calls import call_controller_with
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
-
-def handle(
-    broker: Broker, context: RequestContext, request: AlterUserScramCredentialsRequest
-) -> Awaitable[AlterUserScramCredentialsResponse]:
-    require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request, caller=context.caller())
+handle = call_controller_with(Operation.ALTER)
 
 
 def error_response(

@@ -5,14 +5,6 @@ The leader of the metadata quorum announces itself to a voter that does not fetc
 v1  directory ids and endpoints (KIP-853)
 """
 
-from collections.abc import Awaitable
+from ottla.handlers.controller_calls import call_quorum
 
-from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
-
-from ottla.handlers.broker import Broker, RequestContext
-
-
-def handle(
-    broker: Broker, _: RequestContext, request: BeginQuorumEpochRequest
-) -> Awaitable[object]:
-    return broker.quorum.handle(request)
+handle = call_quorum

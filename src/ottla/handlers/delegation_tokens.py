@@ -1,6 +1,8 @@
 """What the delegation token APIs have in common."""
 
-from ottla.handlers.broker import RequestContext
+from collections.abc import Awaitable
+
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.principal import ANONYMOUS
 
@@ -13,3 +15,8 @@ def require_login(context: RequestContext) -> None:
             ErrorCode.delegation_token_request_not_allowed,
             "Delegation tokens need a login by SASL or a certificate, not by a token.",
         )
+
+
+def change_token(broker: Broker, context: RequestContext, request: object) -> Awaitable[object]:
+    require_login(context)
+    return broker.controller.call(request, caller=context.caller())

@@ -6,8 +6,6 @@ v1  unclean elections (KIP-460); an error for the whole request
 v2  flexible
 """
 
-from collections.abc import Awaitable
-
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.response import (
     ElectLeadersResponse,
@@ -15,18 +13,12 @@ from kio.schema.elect_leaders.v2.response import (
     ReplicaElectionResult,
 )
 
-from ottla.handlers.authorization import require_cluster
-from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.controller_calls import call_controller_with
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
-
-def handle(
-    broker: Broker, context: RequestContext, request: ElectLeadersRequest
-) -> Awaitable[ElectLeadersResponse]:
-    require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request, caller=context.caller())
+handle = call_controller_with(Operation.ALTER)
 
 
 def error_response(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:

@@ -5,12 +5,6 @@ A replica whose log ends before the leader's starts fetches a snapshot in parts 
 v1  directory ids and endpoints (KIP-853)
 """
 
-from collections.abc import Awaitable
+from ottla.handlers.controller_calls import call_quorum
 
-from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
-
-from ottla.handlers.broker import Broker, RequestContext
-
-
-def handle(broker: Broker, _: RequestContext, request: FetchSnapshotRequest) -> Awaitable[object]:
-    return broker.quorum.handle(request)
+handle = call_quorum

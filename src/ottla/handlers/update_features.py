@@ -6,24 +6,16 @@ v1  upgrade, safe or unsafe downgrade instead of a flag; only to validate
 v2  one answer for all features
 """
 
-from collections.abc import Awaitable
-
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ottla.controller.feature_updates import feature_results
-from ottla.handlers.authorization import require_cluster
-from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.controller_calls import call_controller_with
 from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.update_features import UpdateFeaturesResponse
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
-
-def handle(
-    broker: Broker, context: RequestContext, request: UpdateFeaturesRequest
-) -> Awaitable[UpdateFeaturesResponse]:
-    require_cluster(context, Operation.ALTER)
-    return broker.controller.call(request, caller=context.caller())
+handle = call_controller_with(Operation.ALTER)
 
 
 def error_response(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:

@@ -3,12 +3,6 @@
 A voter tells the leader of the metadata quorum its address and versions (KIP-853).
 """
 
-from collections.abc import Awaitable
+from ottla.handlers.controller_calls import call_quorum
 
-from kio.schema.update_raft_voter.v0.request import UpdateRaftVoterRequest
-
-from ottla.handlers.broker import Broker, RequestContext
-
-
-def handle(broker: Broker, _: RequestContext, request: UpdateRaftVoterRequest) -> Awaitable[object]:
-    return broker.quorum.handle(request)
+handle = call_quorum

@@ -6,12 +6,6 @@ v1  directory ids (KIP-853)
 v2  pre-vote (KIP-996)
 """
 
-from collections.abc import Awaitable
+from ottla.handlers.controller_calls import call_quorum
 
-from kio.schema.vote.v2.request import VoteRequest
-
-from ottla.handlers.broker import Broker, RequestContext
-
-
-def handle(broker: Broker, _: RequestContext, request: VoteRequest) -> Awaitable[object]:
-    return broker.quorum.handle(request)
+handle = call_quorum
