@@ -4,6 +4,9 @@
 replicas, as on a single broker, all of them must be in sync.
 """
 
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -25,7 +28,7 @@ from ottla.groups.share.config import (
     STATE_TOPIC_SEGMENT_BYTES,
 )
 from ottla.handlers.broker import Broker
-from ottla.protocol.config import ConfigValues
+from ottla.protocol.config import ConfigKey, ConfigValues
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import (
@@ -42,8 +45,43 @@ from ottla.transactions.config import (
 )
 
 _CREATION_TIMEOUT_MS = 30_000
-_OFFSETS_MIN_ISR = 2  # Kafka has no key for it; one of two or more replicas may always be away.
+_OFFSETS_MIN_ISR = 2
 _THERE = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
+
+
+class _Layout(NamedTuple):
+    partition_count: ConfigKey[int]
+    replication_factor: ConfigKey[int]
+    segment_bytes: ConfigKey[int]
+    min_isr: ConfigKey[int] | None  # None: one of two or more replicas may always be away.
+    configs: Mapping[str, str]
+
+
+_LAYOUTS: Final = {
+    CONSUMER_OFFSETS_TOPIC: _Layout(
+        OFFSETS_TOPIC_NUM_PARTITIONS,
+        OFFSETS_TOPIC_REPLICATION_FACTOR,
+        OFFSETS_TOPIC_SEGMENT_BYTES,
+        None,  # Kafka has no key for it.
+        {"cleanup.policy": "compact"},
+    ),
+    TRANSACTION_STATE_TOPIC: _Layout(
+        TRANSACTION_STATE_LOG_NUM_PARTITIONS,
+        TRANSACTION_STATE_LOG_REPLICATION_FACTOR,
+        TRANSACTION_STATE_LOG_SEGMENT_BYTES,
+        TRANSACTION_STATE_LOG_MIN_ISR,
+        # The latter whatever holds for other topics.
+        {"cleanup.policy": "compact", "unclean.leader.election.enable": "false"},
+    ),
+    # It is pruned where it is no longer needed, not compacted: see `state_records`.
+    SHARE_GROUP_STATE_TOPIC: _Layout(
+        STATE_TOPIC_NUM_PARTITIONS,
+        STATE_TOPIC_REPLICATION_FACTOR,
+        STATE_TOPIC_SEGMENT_BYTES,
+        STATE_TOPIC_MIN_ISR,
+        {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"},
+    ),
+}
 
 
 async def create_internal_topic(broker: Broker, topic: str) -> None:
@@ -51,7 +89,7 @@ async def create_internal_topic(broker: Broker, topic: str) -> None:
     live_count = max(len(open_candidates(broker.image)), 1)
     response = await broker.controller.call(
         CreateTopicsRequest(
-            topics=(_LAYOUTS[topic](broker.configs.broker_values(), live_count),),
+            topics=(_creation(topic, broker.configs.broker_values(), live_count),),
             timeout=milliseconds(_CREATION_TIMEOUT_MS),
             validate_only=False,
         )
@@ -64,69 +102,25 @@ async def create_internal_topic(broker: Broker, topic: str) -> None:
         )
 
 
-def _offsets_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    factor = values[OFFSETS_TOPIC_REPLICATION_FACTOR]
-    return _topic(
-        CONSUMER_OFFSETS_TOPIC,
-        values[OFFSETS_TOPIC_NUM_PARTITIONS],
-        min(factor, live_count),
-        {
-            "cleanup.policy": "compact",
-            "segment.bytes": max(values[OFFSETS_TOPIC_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
-            "min.insync.replicas": min(_OFFSETS_MIN_ISR, max(factor - 1, 1)),
-        },
-    )
-
-
-def _transactions_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    factor = values[TRANSACTION_STATE_LOG_REPLICATION_FACTOR]
-    return _topic(
-        TRANSACTION_STATE_TOPIC,
-        values[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
-        min(factor, live_count),
-        {
-            "cleanup.policy": "compact",
-            "segment.bytes": max(values[TRANSACTION_STATE_LOG_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
-            "unclean.leader.election.enable": "false",  # Whatever holds for others.
-            "min.insync.replicas": min(values[TRANSACTION_STATE_LOG_MIN_ISR], factor),
-        },
-    )
-
-
-def _share_state_topic(values: ConfigValues, live_count: int) -> CreatableTopic:
-    """It is pruned where it is no longer needed, not compacted: see `state_records`."""
-    factor = values[STATE_TOPIC_REPLICATION_FACTOR]
-    return _topic(
-        SHARE_GROUP_STATE_TOPIC,
-        values[STATE_TOPIC_NUM_PARTITIONS],
-        min(factor, live_count),
-        {
-            "cleanup.policy": "delete",
-            "retention.ms": -1,
-            "retention.bytes": -1,
-            "segment.bytes": max(values[STATE_TOPIC_SEGMENT_BYTES], SEGMENT_BYTES_MIN),
-            "min.insync.replicas": min(values[STATE_TOPIC_MIN_ISR], factor),
-        },
-    )
-
-
-_LAYOUTS = {
-    CONSUMER_OFFSETS_TOPIC: _offsets_topic,
-    TRANSACTION_STATE_TOPIC: _transactions_topic,
-    SHARE_GROUP_STATE_TOPIC: _share_state_topic,
-}
-
-
-def _topic(
-    name: str, partition_count: int, replication_factor: int, config: dict[str, int | str]
-) -> CreatableTopic:
-    configs = {"compression.type": "producer", **config}
+def _creation(topic: str, values: ConfigValues, live_count: int) -> CreatableTopic:
+    layout = _LAYOUTS[topic]
+    factor = values[layout.replication_factor]
+    if layout.min_isr is None:
+        min_isr = min(_OFFSETS_MIN_ISR, max(factor - 1, 1))
+    else:
+        min_isr = min(values[layout.min_isr], factor)
+    configs = {
+        "compression.type": "producer",
+        **layout.configs,
+        "segment.bytes": str(max(values[layout.segment_bytes], SEGMENT_BYTES_MIN)),
+        "min.insync.replicas": str(min_isr),
+    }
     return CreatableTopic(
-        name=TopicName(name),
-        num_partitions=i32(partition_count),
-        replication_factor=i16(replication_factor),
+        name=TopicName(topic),
+        num_partitions=i32(values[layout.partition_count]),
+        replication_factor=i16(min(factor, live_count)),
         assignments=(),
         configs=tuple(
-            CreatableTopicConfig(name=name, value=str(value)) for name, value in configs.items()
+            CreatableTopicConfig(name=name, value=value) for name, value in configs.items()
         ),
     )
