@@ -11,12 +11,11 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
-from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Outcome, StateAnswers
+from ottla.handlers.broker import Broker
+from ottla.handlers.share_state_calls import Outcome, StateApi
 from ottla.protocol.messages.read_share_group_state import (
     NO_PAGE,
     PartitionResult,
-    ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
     RequestedPartition,
@@ -25,17 +24,12 @@ from ottla.protocol.messages.read_share_group_state import (
 _NO_STATE = ShareState(start_offset=0)  # Alongside an error.
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: ReadShareGroupStateRequest
-) -> Awaitable[ReadShareGroupStateResponse]:
-    def begin(
-        key: SharePartitionKey, data: RequestedPartition
-    ) -> Awaitable[ShareState | ParkedChange]:
-        if data.parked_from != NO_PAGE:
-            return broker.share.coordinator.read_parked(key, data.leader_epoch, data.parked_from)
-        return broker.share.coordinator.read(key, data.leader_epoch, data.writer)
-
-    return _ANSWERS.answer(request, begin)
+def _read(
+    broker: Broker, key: SharePartitionKey, data: RequestedPartition
+) -> Awaitable[ShareState | ParkedChange]:
+    if data.parked_from != NO_PAGE:
+        return broker.share.coordinator.read_parked(key, data.leader_epoch, data.parked_from)
+    return broker.share.coordinator.read(key, data.leader_epoch, data.writer)
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
@@ -61,5 +55,5 @@ def _partition(outcome: Outcome) -> PartitionResult:
     )
 
 
-_ANSWERS = StateAnswers(ReadShareGroupStateResponse, ReadStateResult, _partition)
-error_response = _ANSWERS.refuse
+_API = StateApi(_read, ReadShareGroupStateResponse, ReadStateResult, _partition)
+handle, error_response = _API.handle, _API.error_response

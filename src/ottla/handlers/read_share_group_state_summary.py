@@ -8,15 +8,12 @@ v1  how many records after the start offset are done (KIP-1226)
 
 from collections.abc import Awaitable
 
-from kio.schema.read_share_group_state_summary.v1.request import (
-    PartitionData,
-    ReadShareGroupStateSummaryRequest,
-)
+from kio.schema.read_share_group_state_summary.v1.request import PartitionData
 from kio.static.primitive import i32, i64
 
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareState
-from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import Outcome, StateAnswers
+from ottla.handlers.broker import Broker
+from ottla.handlers.share_state_calls import Outcome, StateApi
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.read_share_group_state_summary import (
     PartitionResult,
@@ -27,18 +24,13 @@ from ottla.protocol.messages.read_share_group_state_summary import (
 _NO_STATE = ShareState()  # Alongside an error.
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: ReadShareGroupStateSummaryRequest
-) -> Awaitable[ReadShareGroupStateSummaryResponse]:
-    def begin(key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:
-        try:
-            return broker.share.coordinator.read_summary(key)
-        except ApiError as error:
-            if error.code is ErrorCode.not_coordinator:
-                broker.share.waiting_letters.on_reminder(key)
-            raise
-
-    return _ANSWERS.answer(request, begin)
+def _read(broker: Broker, key: SharePartitionKey, _: PartitionData) -> Awaitable[ShareState]:
+    try:
+        return broker.share.coordinator.read_summary(key)
+    except ApiError as error:
+        if error.code is ErrorCode.not_coordinator:
+            broker.share.waiting_letters.on_reminder(key)
+        raise
 
 
 def _partition(outcome: Outcome) -> PartitionResult:
@@ -55,5 +47,5 @@ def _partition(outcome: Outcome) -> PartitionResult:
     )
 
 
-_ANSWERS = StateAnswers(ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, _partition)
-error_response = _ANSWERS.refuse
+_API = StateApi(_read, ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, _partition)
+handle, error_response = _API.handle, _API.error_response

@@ -5,13 +5,14 @@ brokers: from the leaders of the partitions, and from the coordinator of the gro
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from kio.static.primitive import i32
 
 from ottla.groups.share.state_coordinator import SharePartitionKey
-from ottla.handlers.broker import Broker
+from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 
 R = TypeVar("R")
@@ -43,25 +44,26 @@ _Begun = Mapping[UUID | None, Sequence[tuple[i32, "Awaitable[Any] | ApiError"]]]
 _Outcomes = Iterable[tuple[UUID | None, Iterable[Outcome]]]
 
 
-class StateAnswers(Generic[R]):
-    """Builds the responses of one API: `partition` from an outcome, `topic` from those."""
+class StateApi(Generic[R]):
+    """The handler of one API. `begin` starts what it does with a share-partition; `partition`
+    builds a part of the response from its outcome, `topic` from those."""
 
     def __init__(
         self,
+        begin: Callable[[Broker, SharePartitionKey, Any], Awaitable[object]],
         response: Callable[..., R],
         topic: Callable[..., object],
         partition: Callable[[Outcome], object],
     ) -> None:
+        self._begin = begin
         self._response = response
         self._topic = topic
         self._partition = partition
 
-    def answer(
-        self, request: Any, begin: Callable[[SharePartitionKey, Any], Awaitable[object]]
-    ) -> Awaitable[R]:
-        return self._finish(_begin_each(request, begin))
+    def handle(self, broker: Broker, _: RequestContext, request: Any) -> Awaitable[R]:
+        return self._finish(_begin_each(request, partial(self._begin, broker)))
 
-    def refuse(self, request: Any, error: ApiError) -> R:
+    def error_response(self, request: Any, error: ApiError) -> R:
         """The same error for every share-partition in the request."""
         return self._respond(
             (topic.topic_id, [Outcome(data.partition, None, error) for data in topic.partitions])

@@ -10,9 +10,7 @@ v1  how many records after the start offset are done (KIP-1226);
 
 from collections.abc import Awaitable
 
-from kio.schema.write_share_group_state.v1.request import (
-    StateBatch as WrittenBatch,
-)
+from kio.schema.write_share_group_state.v1.request import StateBatch as WrittenBatch
 from kio.schema.write_share_group_state.v1.response import (
     PartitionResult,
     WriteShareGroupStateResponse,
@@ -23,31 +21,14 @@ from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.parked import NO_CHANGE, ParkedChange
 from ottla.groups.share.state_batches import combined
 from ottla.groups.share.state_coordinator import SharePartitionKey, StateWrite
-from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.share_state_calls import StateAnswers, only_error
+from ottla.handlers.broker import Broker
+from ottla.handlers.share_state_calls import StateApi, only_error
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.messages.write_share_group_state import (
-    PartitionData,
-    WriteShareGroupStateRequest,
-)
-
-_ANSWERS = StateAnswers(WriteShareGroupStateResponse, WriteStateResult, only_error(PartitionResult))
+from ottla.protocol.messages.write_share_group_state import PartitionData
 
 
-def handle(
-    broker: Broker, _: RequestContext, request: WriteShareGroupStateRequest
-) -> Awaitable[WriteShareGroupStateResponse]:
-    def begin(key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:
-        return broker.share.coordinator.write(key, _write(data))
-
-    return _ANSWERS.answer(request, begin)
-
-
-error_response = _ANSWERS.refuse
-
-
-def _write(data: PartitionData) -> StateWrite:
-    return StateWrite(
+def _write(broker: Broker, key: SharePartitionKey, data: PartitionData) -> Awaitable[None]:
+    write = StateWrite(
         data.state_epoch,
         data.leader_epoch,
         data.start_offset,
@@ -57,6 +38,7 @@ def _write(data: PartitionData) -> StateWrite:
         data.writer,
         data.sequence,
     )
+    return broker.share.coordinator.write(key, write)
 
 
 def _parked(data: bytes) -> ParkedChange:
@@ -78,3 +60,7 @@ def _batch(written: WrittenBatch) -> StateBatch:
     return StateBatch(
         written.first_offset, written.last_offset, state.written, written.delivery_count
     )
+
+
+_API = StateApi(_write, WriteShareGroupStateResponse, WriteStateResult, only_error(PartitionResult))
+handle, error_response = _API.handle, _API.error_response
