@@ -47,13 +47,7 @@ async def handle(
         raise ApiError(
             ErrorCode.invalid_share_session_epoch, "a session is opened by ShareFetch only"
         )
-    acknowledgements = {
-        TopicIdPartition(topic.topic_id or NO_TOPIC, partition.partition_index): (
-            acknowledgements_of(partition.acknowledgement_batches)
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    acknowledgements = acknowledgements_of(request)
     continued_session(broker, key, request.share_session_epoch)
     may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
     errors = await acknowledge(broker, context, key, acknowledgements, may_renew=may_renew)

@@ -1,8 +1,8 @@
 """The common part of ShareFetch and ShareAcknowledge: the session, and acknowledging."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ottla.groups.partitions import TopicIdPartition
@@ -13,24 +13,16 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
+if TYPE_CHECKING:
+    from kio.schema.share_acknowledge.v2.request import ShareAcknowledgeRequest
+
+    from ottla.protocol.messages.share_fetch import ShareFetchRequest
+
 RENEW_SINCE = 2
 NO_TOPIC = UUID(int=0)
 
 Acknowledgements = Mapping[TopicIdPartition, Sequence[Acknowledgement]]
 Errors = dict[TopicIdPartition, ApiError]
-
-
-class AcknowledgementBatch(Protocol):
-    """From either request."""
-
-    @property
-    def first_offset(self) -> int: ...
-
-    @property
-    def last_offset(self) -> int: ...
-
-    @property
-    def acknowledge_types(self) -> tuple[int, ...]: ...
 
 
 def validate_readable(
@@ -56,11 +48,18 @@ def continued_session(broker: Broker, key: SessionKey, epoch: int) -> ShareSessi
     return broker.share.sessions.advance(key, epoch)
 
 
-def acknowledgements_of(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowledgement, ...]:
-    return tuple(
-        Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
-        for batch in batches
-    )
+def acknowledgements_of(
+    request: "ShareFetchRequest | ShareAcknowledgeRequest",
+) -> Acknowledgements:
+    """Of every partition that the request names."""
+    return {
+        TopicIdPartition(topic.topic_id or NO_TOPIC, partition.partition_index): tuple(
+            Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in partition.acknowledgement_batches
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
 
 
 def _validate_renewal(broker: Broker, group_id: str, *, may_renew: bool) -> None:

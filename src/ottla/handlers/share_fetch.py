@@ -69,7 +69,7 @@ async def handle(
     batch_size = _batch_size(request)
     if not 0 <= request.hold_ms <= LOCK_MS_MAX:
         raise ApiError(ErrorCode.invalid_request, f"a hold has at most {LOCK_MS_MAX} ms")
-    acknowledgements = _acknowledgements(request)
+    acknowledgements = acknowledgements_of(request)
     session = _session(broker, context, key, request, acknowledgements)
     may_renew = request.is_renew_ack and context.api_version >= RENEW_SINCE
     refused = await acknowledge(broker, context, key, acknowledgements, may_renew=may_renew)
@@ -112,16 +112,6 @@ def _batch_size(request: ShareFetchRequest) -> int | None:
     raise ApiError(
         ErrorCode.invalid_request, f"{request.share_acquire_mode} is not an acquire mode"
     )
-
-
-def _acknowledgements(request: ShareFetchRequest) -> Acknowledgements:
-    return {
-        TopicIdPartition(topic.topic_id or NO_TOPIC, partition.partition_index): (
-            acknowledgements_of(partition.acknowledgement_batches)
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
 
 
 def _session(
