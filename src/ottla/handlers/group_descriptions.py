@@ -71,6 +71,20 @@ def assigned_topics(group: Any) -> set[str]:
     }
 
 
+def topology_topics(subtopologies: Iterable[Any]) -> set[str]:
+    """The topics that the parts of a streams group's topology read and write."""
+    return {
+        name
+        for part in subtopologies
+        for name in (
+            *part.source_topics,
+            *part.repartition_sink_topics,
+            *(topic.name for topic in part.repartition_source_topics),
+            *(topic.name for topic in part.state_changelog_topics),
+        )
+    }
+
+
 def _with_operations(context: RequestContext, group: G) -> G:
     """Add the operations that the caller may perform on it."""
     if group.error_code is not ErrorCode.none:

@@ -11,7 +11,7 @@ from kio.schema.streams_group_describe.v0.response import (
 
 from ottla.groups.streams.describe import describe_missing
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_descriptions import describe_each
+from ottla.handlers.group_descriptions import describe_each, topology_topics
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
@@ -32,17 +32,8 @@ async def handle(
 
 
 def _topics_of(group: DescribedGroup) -> set[str]:
-    parts = group.topology.subtopologies if group.topology is not None else None
-    return {
-        name
-        for part in parts or ()
-        for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(topic.name for topic in part.repartition_source_topics),
-            *(topic.name for topic in part.state_changelog_topics),
-        )
-    }
+    topology = group.topology
+    return set() if topology is None else topology_topics(topology.subtopologies or ())
 
 
 def error_response(

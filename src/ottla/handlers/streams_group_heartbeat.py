@@ -21,6 +21,7 @@ from ottla.groups.streams.topology import InternalTopic, Status, summarized
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of, submit
+from ottla.handlers.group_descriptions import topology_topics
 from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
@@ -51,17 +52,7 @@ async def handle(
 
 
 def _validate_topics(context: RequestContext, topology: Topology) -> None:
-    names = {
-        name
-        for part in topology.subtopologies
-        for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(topic.name for topic in part.repartition_source_topics),
-            *(topic.name for topic in part.state_changelog_topics),
-        )
-    }
-    for name in sorted(names):
+    for name in sorted(topology_topics(topology.subtopologies)):
         if name in _OF_BROKERS:
             raise ApiError(
                 ErrorCode.streams_invalid_topology, f"{name} is a topic of the brokers' own"
