@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from ottla.handlers.authorization import require_cluster
+from ottla.handlers.authorization import require_authorizer, require_cluster
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.security.acls import Operation
 
@@ -26,3 +26,9 @@ def call_controller_with(
         return broker.controller.call(request, caller=context.caller())
 
     return handle
+
+
+def change_acls(broker: Broker, context: RequestContext, request: object) -> Awaitable[object]:
+    require_cluster(context, Operation.ALTER)
+    require_authorizer(broker)
+    return broker.controller.call(request, caller=context.caller())

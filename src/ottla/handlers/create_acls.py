@@ -7,24 +7,14 @@ v2  flexible
 v3  resources of type USER
 """
 
-from collections.abc import Awaitable
-
 from kio.schema.create_acls.v3.request import CreateAclsRequest
 from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
 
-from ottla.handlers.authorization import require_authorizer, require_cluster
-from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.controller_calls import change_acls
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
-from ottla.security.acls import Operation
 
-
-def handle(
-    broker: Broker, context: RequestContext, request: CreateAclsRequest
-) -> Awaitable[CreateAclsResponse]:
-    require_cluster(context, Operation.ALTER)
-    require_authorizer(broker)
-    return broker.controller.call(request, caller=context.caller())
+handle = change_acls
 
 
 def error_response(request: CreateAclsRequest, error: ApiError) -> CreateAclsResponse:

@@ -7,30 +7,19 @@ v2  flexible
 v3  resources of type USER
 """
 
-from collections.abc import Awaitable
-
 from kio.schema.delete_acls.v3.request import DeleteAclsRequest
 from kio.schema.delete_acls.v3.response import DeleteAclsFilterResult, DeleteAclsResponse
 
-from ottla.handlers.authorization import require_authorizer, require_cluster
-from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.controller_calls import change_acls
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
-from ottla.security.acls import Operation
 
-
-def handle(
-    broker: Broker, context: RequestContext, request: DeleteAclsRequest
-) -> Awaitable[DeleteAclsResponse]:
-    require_cluster(context, Operation.ALTER)
-    require_authorizer(broker)
-    return broker.controller.call(request, caller=context.caller())
+handle = change_acls
 
 
 def error_response(request: DeleteAclsRequest, error: ApiError) -> DeleteAclsResponse:
-    result = DeleteAclsFilterResult(
-        error_code=error.code, error_message=error.message, matching_acls=()
-    )
+    result = refused(DeleteAclsFilterResult, error)
     return DeleteAclsResponse(
         throttle_time=NO_THROTTLE, filter_results=(result,) * len(request.filters)
     )
