@@ -27,6 +27,7 @@ from ottla.handlers.authorization import may_act_as_node, not_a_node, refusal
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import addresses
 from ottla.handlers.internal_topics import create_internal_topic
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
@@ -49,9 +50,25 @@ def handle(
     coordinators = _coordinators(broker, request)
     denied = _denied(context, request)
     keys = [key for key in request.coordinator_keys if key not in denied]
+
+    def answer() -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
+            throttle_time=NO_THROTTLE,
+            coordinators=tuple(
+                _failed(key, denied[key])
+                if key in denied
+                else _find(broker, context, coordinators, key)
+                for key in request.coordinator_keys
+            ),
+        )
+
+    async def settle_and_answer() -> FindCoordinatorResponse:
+        await _settle(broker, coordinators, keys)
+        return answer()
+
     if all(_is_settled(broker, coordinators, key) for key in keys):
-        return _answer(broker, context, coordinators, request, denied)
-    return _settle_and_answer(broker, context, coordinators, request, denied)
+        return answer()
+    return settle_and_answer()
 
 
 def _denied(context: RequestContext, request: FindCoordinatorRequest) -> dict[str, ApiError]:
@@ -87,26 +104,15 @@ def _coordinators(broker: Broker, request: FindCoordinatorRequest) -> AnyCoordin
     )
 
 
-async def _settle_and_answer(
-    broker: Broker,
-    context: RequestContext,
-    coordinators: AnyCoordinators,
-    request: FindCoordinatorRequest,
-    denied: dict[str, ApiError],
-) -> FindCoordinatorResponse:
+async def _settle(broker: Broker, coordinators: AnyCoordinators, keys: list[str]) -> None:
     if broker.image.partition_count(coordinators.topic) is None:
         await create_internal_topic(broker, coordinators.topic)
-    leaderships = [
-        _leadership(broker, coordinators, key)
-        for key in request.coordinator_keys
-        if key not in denied
-    ]
+    leaderships = [_leadership(broker, coordinators, key) for key in keys]
     await broker.coordinators_elsewhere.learn(
         leadership
         for leadership in leaderships
         if leadership is not None and leadership.leader != broker.node_id
     )
-    return _answer(broker, context, coordinators, request, denied)
 
 
 def _is_settled(broker: Broker, coordinators: AnyCoordinators, key: str) -> bool:
@@ -128,24 +134,6 @@ def _leadership(
         return None
     partition = TopicPartition(coordinators.topic, index)
     return PartitionLeadership(partition, state.leader, state.leader_epoch)
-
-
-def _answer(
-    broker: Broker,
-    context: RequestContext,
-    coordinators: AnyCoordinators,
-    request: FindCoordinatorRequest,
-    denied: dict[str, ApiError],
-) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(
-        throttle_time=NO_THROTTLE,
-        coordinators=tuple(
-            _failed(key, denied[key])
-            if key in denied
-            else _find(broker, context, coordinators, key)
-            for key in request.coordinator_keys
-        ),
-    )
 
 
 def _find(
@@ -180,11 +168,4 @@ _NOT_SERVED = ApiError(
 
 
 def _failed(key: str, error: ApiError) -> Coordinator:
-    return Coordinator(
-        key=key,
-        node_id=BrokerId(-1),
-        host="",
-        port=i32(-1),
-        error_code=error.code,
-        error_message=error.message,
-    )
+    return refused(Coordinator, error, key=key, node_id=BrokerId(-1), port=i32(-1))
