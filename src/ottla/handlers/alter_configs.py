@@ -6,13 +6,13 @@ v2  flexible
 """
 
 from dataclasses import replace
-from itertools import chain
 
-from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest, AlterConfigsResource
 from kio.schema.alter_configs.v2.response import AlterConfigsResourceResponse, AlterConfigsResponse
 
-from ottla.handlers.authorization import config_refusals
+from ottla.handlers.authorization import config_refusal
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -21,31 +21,29 @@ from ottla.security.acls import Operation
 async def handle(
     broker: Broker, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
-    refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
-    resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
+    pairs = [
+        (resource, config_refusal(context, Operation.ALTER_CONFIGS, resource))
+        for resource in request.resources
+    ]
     allowed = tuple(resource for resource, refusal in pairs if refusal is None)
     response: AlterConfigsResponse = await broker.controller.call(
         replace(request, resources=allowed), caller=context.caller()
     )
-    refused = (
-        error_response(replace(request, resources=(resource,)), refusal).responses
-        for resource, refusal in pairs
-        if refusal is not None
-    )
-    return replace(response, responses=(*response.responses, *chain.from_iterable(refused)))
+    denied = (_refused(resource, refusal) for resource, refusal in pairs if refusal is not None)
+    return replace(response, responses=(*response.responses, *denied))
 
 
 def error_response(request: AlterConfigsRequest, error: ApiError) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ),
+        responses=tuple(_refused(resource, error) for resource in request.resources),
+    )
+
+
+def _refused(resource: AlterConfigsResource, error: ApiError) -> AlterConfigsResourceResponse:
+    return refused(
+        AlterConfigsResourceResponse,
+        error,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )

@@ -95,22 +95,18 @@ class ConfigResource(Protocol):
     def resource_name(self) -> str: ...
 
 
-def config_refusals(
-    context: RequestContext, operation: Operation, resources: Iterable[ConfigResource]
-) -> dict[tuple[int, str], ApiError]:
-    """By type and name. Configs of other resource types are rejected as such."""
-    refusals = {}
-    for resource in resources:
-        resource_type = _CONFIG_OWNERS.get(resource.resource_type)
-        if resource_type is None:
-            continue
-        is_cluster = resource_type is ResourceType.CLUSTER
-        name = CLUSTER_NAME if is_cluster else resource.resource_name
-        if not context.access.authorize(operation, resource_type, name):
-            refusals[resource.resource_type, resource.resource_name] = refusal(
-                context.access, operation, resource_type, name
-            )
-    return refusals
+def config_refusal(
+    context: RequestContext, operation: Operation, resource: ConfigResource
+) -> ApiError | None:
+    """None if it is allowed. Configs of other resource types are rejected as such."""
+    resource_type = _CONFIG_OWNERS.get(resource.resource_type)
+    if resource_type is None:
+        return None
+    is_cluster = resource_type is ResourceType.CLUSTER
+    name = CLUSTER_NAME if is_cluster else resource.resource_name
+    if context.access.authorize(operation, resource_type, name):
+        return None
+    return refusal(context.access, operation, resource_type, name)
 
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> i32:

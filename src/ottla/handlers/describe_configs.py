@@ -25,9 +25,10 @@ from ottla.controller.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
-from ottla.handlers.authorization import config_refusals
+from ottla.handlers.authorization import config_refusal
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE, describe_loggers
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import validate_topic_name
@@ -37,11 +38,10 @@ from ottla.security.acls import Operation
 def handle(
     broker: Broker, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
-    refusals = config_refusals(context, Operation.DESCRIBE_CONFIGS, request.resources)
     results = []
     for resource in request.resources:
         try:
-            refusal = refusals.get((resource.resource_type, resource.resource_name))
+            refusal = config_refusal(context, Operation.DESCRIBE_CONFIGS, resource)
             if refusal is not None:
                 raise refusal
             configs = _configs(broker, resource, request)
@@ -155,10 +155,9 @@ def _config(
 
 
 def _failed(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=error.code,
-        error_message=error.message,
+    return refused(
+        DescribeConfigsResult,
+        error,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=(),
     )

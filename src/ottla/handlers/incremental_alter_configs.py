@@ -7,7 +7,6 @@ v1  flexible
 """
 
 from dataclasses import replace
-from itertools import chain
 
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterConfigsResource,
@@ -18,9 +17,10 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from ottla.handlers.authorization import config_refusals
+from ottla.handlers.authorization import config_refusal
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE, alter_loggers
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -29,9 +29,10 @@ from ottla.security.acls import Operation
 async def handle(
     broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
-    refusals = config_refusals(context, Operation.ALTER_CONFIGS, request.resources)
-    resources = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    pairs = list(zip(request.resources, map(refusals.get, resources), strict=True))
+    pairs = [
+        (resource, config_refusal(context, Operation.ALTER_CONFIGS, resource))
+        for resource in request.resources
+    ]
     own = [resource for resource, refusal in pairs if refusal is None and _is_logger(resource)]
     allowed = tuple(
         resource for resource, refusal in pairs if refusal is None and not _is_logger(resource)
@@ -42,13 +43,8 @@ async def handle(
             replace(request, resources=allowed), caller=context.caller()
         )
     altered = (_alter_loggers(broker, request, resource) for resource in own)
-    refused = (
-        error_response(replace(request, resources=(resource,)), refusal).responses
-        for resource, refusal in pairs
-        if refusal is not None
-    )
-    others = chain(chain.from_iterable(altered), chain.from_iterable(refused))
-    return replace(response, responses=(*response.responses, *others))
+    denied = (_refused(resource, refusal) for resource, refusal in pairs if refusal is not None)
+    return replace(response, responses=(*response.responses, *altered, *denied))
 
 
 def _is_logger(resource: AlterConfigsResource) -> bool:
@@ -57,18 +53,16 @@ def _is_logger(resource: AlterConfigsResource) -> bool:
 
 def _alter_loggers(
     broker: Broker, request: IncrementalAlterConfigsRequest, resource: AlterConfigsResource
-) -> tuple[AlterConfigsResourceResponse, ...]:
+) -> AlterConfigsResourceResponse:
     try:
         alter_loggers(broker.node_id, resource, validate_only=request.validate_only)
     except ApiError as error:
-        return error_response(replace(request, resources=(resource,)), error).responses
-    return (
-        AlterConfigsResourceResponse(
-            error_code=ErrorCode.none,
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        ),
+        return _refused(resource, error)
+    return AlterConfigsResourceResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
 
 
@@ -77,13 +71,14 @@ def error_response(
 ) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ),
+        responses=tuple(_refused(resource, error) for resource in request.resources),
+    )
+
+
+def _refused(resource: AlterConfigsResource, error: ApiError) -> AlterConfigsResourceResponse:
+    return refused(
+        AlterConfigsResourceResponse,
+        error,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
     )
