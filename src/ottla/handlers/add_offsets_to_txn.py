@@ -29,11 +29,12 @@ async def handle(
 ) -> AddOffsetsToTxnResponse:
     require(context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
+    code = ErrorCode.none
     try:
         await _add(broker, request)
     except ApiError as error:
-        return _response(fenced_code(error.code, context.api_version, since=_FENCED_SINCE))
-    return _response(ErrorCode.none)
+        code = fenced_code(error.code, context.api_version, since=_FENCED_SINCE)
+    return AddOffsetsToTxnResponse(throttle_time=NO_THROTTLE, error_code=code)
 
 
 async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:
@@ -54,7 +55,3 @@ async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:
             now_ms,
         ),
     )
-
-
-def _response(code: ErrorCode) -> AddOffsetsToTxnResponse:
-    return AddOffsetsToTxnResponse(throttle_time=NO_THROTTLE, error_code=code)

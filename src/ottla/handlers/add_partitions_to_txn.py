@@ -24,6 +24,7 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 
 from ottla.handlers.authorization import DENIED, may_act_as_node, not_a_node, require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -49,27 +50,21 @@ async def handle(
     results = await asyncio.gather(
         *(_result(broker, context, transaction) for transaction in request.transactions)
     )
-    return _response(ErrorCode.none, tuple(results))
+    return AddPartitionsToTxnResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        results_by_transaction=tuple(results),
+    )
 
 
 def error_response(
     request: AddPartitionsToTxnRequest, error: ApiError
 ) -> AddPartitionsToTxnResponse:
-    return _response(
-        error.code,
-        tuple(
-            _describe(transaction, dict.fromkeys(_topic_partitions(transaction), error.code))
-            for transaction in request.transactions
-        ),
+    results = tuple(
+        _describe(transaction, dict.fromkeys(_topic_partitions(transaction), error.code))
+        for transaction in request.transactions
     )
-
-
-def _response(
-    code: ErrorCode, results: tuple[AddPartitionsToTxnResult, ...]
-) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(
-        throttle_time=NO_THROTTLE, error_code=code, results_by_transaction=results
-    )
+    return refused(AddPartitionsToTxnResponse, error, results_by_transaction=results)
 
 
 async def _result(

@@ -14,6 +14,7 @@ from kio.schema.create_partitions.v3.response import (
 
 from ottla.handlers.authorization import DENIED, split_topics
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
@@ -28,17 +29,14 @@ async def handle(
     response: CreatePartitionsResponse = await broker.controller.call(
         replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=3)
     )
-    refused = error_response(replace(request, topics=tuple(denied)), DENIED)
-    return replace(response, results=(*response.results, *refused.results))
+    rejected = error_response(replace(request, topics=tuple(denied)), DENIED)
+    return replace(response, results=(*response.results, *rejected.results))
 
 
 def error_response(request: CreatePartitionsRequest, error: ApiError) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(
-            CreatePartitionsTopicResult(
-                name=topic.name, error_code=error.code, error_message=error.message
-            )
-            for topic in request.topics
+            refused(CreatePartitionsTopicResult, error, name=topic.name) for topic in request.topics
         ),
     )

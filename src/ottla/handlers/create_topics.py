@@ -16,6 +16,7 @@ from kio.static.primitive import i16, i32
 
 from ottla.handlers.authorization import DENIED, split_topics
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -39,14 +40,14 @@ async def handle(
     response: CreateTopicsResponse = await broker.controller.call(
         replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=6)
     )
-    refused = error_response(replace(request, topics=tuple(denied)), DENIED).topics
+    rejected = error_response(replace(request, topics=tuple(denied)), DENIED).topics
     shown = (
         topic
         if access.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
         else _without_configs(topic)
         for topic in response.topics
     )
-    return replace(response, topics=(*shown, *refused))
+    return replace(response, topics=(*shown, *rejected))
 
 
 def _without_configs(topic: CreatableTopicResult) -> CreatableTopicResult:
@@ -65,13 +66,6 @@ def error_response(request: CreateTopicsRequest, error: ApiError) -> CreateTopic
     return CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            CreatableTopicResult(
-                name=topic.name,
-                topic_id=None,
-                error_code=error.code,
-                error_message=error.message,
-                configs=None,
-            )
-            for topic in request.topics
+            refused(CreatableTopicResult, error, name=topic.name) for topic in request.topics
         ),
     )

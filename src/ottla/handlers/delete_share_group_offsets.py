@@ -13,6 +13,7 @@ from kio.schema.types import TopicName
 from ottla.groups.partitions import by_topic
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -45,16 +46,12 @@ async def handle(
             error = f"the group has no offsets of {name}"
         responses.append(_topic(broker, name, error))
     responses += [
-        _denied(topic.topic_name) for topic in request.topics if topic.topic_name in denied
+        refused(DeleteShareGroupOffsetsResponseTopic, DENIED, topic_name=topic.topic_name)
+        for topic in request.topics
+        if topic.topic_name in denied
     ]
     return DeleteShareGroupOffsetsResponse(
         throttle_time=NO_THROTTLE, error_code=ErrorCode.none, responses=tuple(responses)
-    )
-
-
-def _denied(name: TopicName) -> DeleteShareGroupOffsetsResponseTopic:
-    return DeleteShareGroupOffsetsResponseTopic(
-        topic_name=name, topic_id=None, error_code=DENIED.code, error_message=DENIED.message
     )
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
-from kio.schema.types import TopicName
 
 from ottla.handlers.authorization import DENIED
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
@@ -30,7 +30,7 @@ async def handle(
         )
         return response
     counts = Counter((topic.name, topic.topic_id) for topic in request.topics)
-    allowed, refused = [], []
+    allowed, rejected = [], []
     for topic in request.topics:
         if counts[topic.name, topic.topic_id] > 1:
             allowed.append(topic)  # It is then rejected as a duplicate.
@@ -39,11 +39,11 @@ async def handle(
         if refusal is None:
             allowed.append(topic)
         else:
-            refused.append(refusal)
+            rejected.append(refusal)
     response = await broker.controller.call(
         replace(request, topics=tuple(allowed)), caller=context.caller(strict_from=5)
     )
-    return replace(response, responses=(*response.responses, *refused))
+    return replace(response, responses=(*response.responses, *rejected))
 
 
 def _refusal(
@@ -60,11 +60,11 @@ def _refusal(
         return None
     if describable and access.authorize(Operation.DELETE, ResourceType.TOPIC, known):
         return None
-    return DeletableTopicResult(
-        name=TopicName(known) if describable or topic.name is not None else None,
+    return refused(
+        DeletableTopicResult,
+        DENIED,
+        name=known if describable or topic.name is not None else None,
         topic_id=topic.topic_id,
-        error_code=DENIED.code,
-        error_message=DENIED.message,
     )
 
 
@@ -72,12 +72,7 @@ def error_response(request: DeleteTopicsRequest, error: ApiError) -> DeleteTopic
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
-            DeletableTopicResult(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                error_code=error.code,
-                error_message=error.message,
-            )
+            refused(DeletableTopicResult, error, name=topic.name, topic_id=topic.topic_id)
             for topic in request.topics
         ),
     )

@@ -12,6 +12,7 @@ from kio.schema.types import GroupId
 from ottla.groups.partitions import TopicIdPartition
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.handlers.share_calls import NO_TOPIC, validate_readable
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
@@ -91,23 +92,15 @@ async def _partition(
     if not group_id:
         raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
     led = await broker.share.partitions.find(group_id, topic_partition)
-    refused = await led.acknowledge_deliveries(asked.deliveries)
+    errors = await led.acknowledge_deliveries(asked.deliveries)
     return PartitionResult(
         partition_index=asked.partition_index,
         error_code=ErrorCode.none,
         deliveries=tuple(
-            _DONE
-            if error is None
-            else DeliveryResult(error_code=error.code, error_message=error.message)
-            for error in refused
+            _DONE if error is None else refused(DeliveryResult, error) for error in errors
         ),
     )
 
 
 def _failed(asked: AcknowledgedPartition, error: ApiError) -> PartitionResult:
-    return PartitionResult(
-        partition_index=asked.partition_index,
-        error_code=error.code,
-        error_message=error.message,
-        deliveries=(),
-    )
+    return refused(PartitionResult, error, partition_index=asked.partition_index)

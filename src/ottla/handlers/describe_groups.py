@@ -16,6 +16,7 @@ from kio.schema.types import GroupId
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import caller_of
 from ottla.handlers.group_descriptions import describe_each
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
 
@@ -44,12 +45,4 @@ def error_response(request: DescribeGroupsRequest, error: ApiError) -> DescribeG
 
 
 def _failed(group_id: GroupId, error: ApiError) -> DescribedGroup:
-    return DescribedGroup(
-        error_code=error.code,
-        error_message=error.message,
-        group_id=group_id,
-        group_state="",
-        protocol_type="",
-        protocol_data="",
-        members=(),
-    )
+    return refused(DescribedGroup, error, group_id=group_id)

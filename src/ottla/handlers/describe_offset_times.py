@@ -3,6 +3,9 @@
 The high watermarks of partitions that this broker leads, and when records were written.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from kio.static.primitive import i64
 
 from ottla.handlers.broker import Broker, RequestContext
@@ -24,32 +27,30 @@ async def handle(
     broker: Broker, _: RequestContext, request: DescribeOffsetTimesRequest
 ) -> DescribeOffsetTimesResponse:
     """Runs in a thread, because it may wait for the disk."""
-    topics = await broker.loop.run_in_executor(broker.executor, _look_up, broker, request)
-    return DescribeOffsetTimesResponse(throttle_time=NO_THROTTLE, topics=topics)
+    return await broker.loop.run_in_executor(
+        broker.executor, _response, request, partial(_partition, broker)
+    )
 
 
 def error_response(
     request: DescribeOffsetTimesRequest, error: ApiError
+) -> DescribeOffsetTimesResponse:
+    return _response(request, lambda _, asked: _failed(asked, error))
+
+
+def _response(
+    request: DescribeOffsetTimesRequest,
+    look_up: Callable[[AskedTopic, AskedPartition], PartitionTimes],
 ) -> DescribeOffsetTimesResponse:
     return DescribeOffsetTimesResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             TopicTimes(
                 topic_id=topic.topic_id,
-                partitions=tuple(_failed(each, error) for each in topic.partitions),
+                partitions=tuple(look_up(topic, each) for each in topic.partitions),
             )
             for topic in request.topics
         ),
-    )
-
-
-def _look_up(broker: Broker, request: DescribeOffsetTimesRequest) -> tuple[TopicTimes, ...]:
-    return tuple(
-        TopicTimes(
-            topic_id=topic.topic_id,
-            partitions=tuple(_partition(broker, topic, each) for each in topic.partitions),
-        )
-        for topic in request.topics
     )
 
 

@@ -3,6 +3,8 @@
 The producers that a partition's log remembers, and where their open transactions begin (KIP-664).
 """
 
+from collections.abc import Callable
+
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest
 from kio.schema.describe_producers.v0.response import (
     DescribeProducersResponse,
@@ -15,6 +17,7 @@ from kio.static.primitive import i32, i64
 
 from ottla.handlers.authorization import DENIED, denied_topics
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import is_topic_name
@@ -30,30 +33,26 @@ def handle(
         Operation.READ,
         (topic.name for topic in request.topics if is_topic_name(topic.name)),
     )
-    return DescribeProducersResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            TopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _failed(index, DENIED)
-                    if topic.name in denied
-                    else _describe(broker, topic.name, index)
-                    for index in topic.partition_indexes
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+
+    def describe(topic: str, index: i32) -> PartitionResponse:
+        return _failed(index, DENIED) if topic in denied else _describe(broker, topic, index)
+
+    return _response(request, describe)
 
 
 def error_response(request: DescribeProducersRequest, error: ApiError) -> DescribeProducersResponse:
+    return _response(request, lambda _, index: _failed(index, error))
+
+
+def _response(
+    request: DescribeProducersRequest, describe: Callable[[str, i32], PartitionResponse]
+) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             TopicResponse(
                 name=topic.name,
-                partitions=tuple(_failed(index, error) for index in topic.partition_indexes),
+                partitions=tuple(describe(topic.name, index) for index in topic.partition_indexes),
             )
             for topic in request.topics
         ),
@@ -74,12 +73,7 @@ def _describe(broker: Broker, topic: str, index: i32) -> PartitionResponse:
 
 
 def _failed(index: i32, error: ApiError) -> PartitionResponse:
-    return PartitionResponse(
-        partition_index=index,
-        error_code=error.code,
-        error_message=error.message,
-        active_producers=(),
-    )
+    return refused(PartitionResponse, error, partition_index=index)
 
 
 def _producer(entry: ProducerEntry) -> ProducerState:

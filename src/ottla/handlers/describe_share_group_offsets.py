@@ -25,6 +25,7 @@ from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, S
 from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dead_letter_notes import dead_letter_note
+from ottla.handlers.refusals import refused
 from ottla.handlers.share_state import find_share_group
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.describe_share_group_offsets import (
@@ -57,9 +58,7 @@ def error_response(
 
 
 def _failed(group_id: GroupId, error: ApiError) -> DescribeShareGroupOffsetsResponseGroup:
-    return DescribeShareGroupOffsetsResponseGroup(
-        group_id=group_id, topics=(), error_code=error.code, error_message=error.message
-    )
+    return refused(DescribeShareGroupOffsetsResponseGroup, error, group_id=group_id)
 
 
 async def _group(
@@ -77,9 +76,9 @@ async def _group(
         context, Operation.DESCRIBE, list(_wanted(broker, group, asked)), lambda topic: topic[0]
     )
     topics = await asyncio.gather(*(_topic(broker, group, name, found) for name, found in allowed))
-    refused = () if asked.topics is None else (_denied(*topic) for topic in denied)
+    rejected = () if asked.topics is None else (_denied(*topic) for topic in denied)
     return DescribeShareGroupOffsetsResponseGroup(
-        group_id=asked.group_id, topics=(*topics, *refused), error_code=ErrorCode.none
+        group_id=asked.group_id, topics=(*topics, *rejected), error_code=ErrorCode.none
     )
 
 

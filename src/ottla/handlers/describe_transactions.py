@@ -32,7 +32,8 @@ async def handle(
         )
 
     described = await call_each(request.transactional_ids, begin, _failed)
-    return _response(tuple(_shown(context, state) for state in described))
+    shown = tuple(_shown(context, state) for state in described)
+    return DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=shown)
 
 
 def _shown(context: RequestContext, state: TransactionState) -> TransactionState:
@@ -46,14 +47,9 @@ def _shown(context: RequestContext, state: TransactionState) -> TransactionState
 def error_response(
     request: DescribeTransactionsRequest, error: ApiError
 ) -> DescribeTransactionsResponse:
-    return _response(
-        tuple(_failed(transactional_id, error) for transactional_id in request.transactional_ids)
-    )
+    failed = tuple(_failed(each, error) for each in request.transactional_ids)
+    return DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=failed)
 
 
 def _failed(transactional_id: str, error: ApiError) -> TransactionState:
     return describe_missing(transactional_id, error.code)
-
-
-def _response(states: tuple[TransactionState, ...]) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=states)

@@ -14,24 +14,22 @@ from kio.schema.elect_leaders.v2.response import (
 )
 
 from ottla.handlers.controller_calls import call_controller_with
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
-from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
 handle = call_controller_with(Operation.ALTER)
 
 
 def error_response(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
+    return refused(
+        ElectLeadersResponse,
+        error,
         replica_election_results=tuple(
             ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=tuple(
-                    PartitionResult(
-                        partition_id=index, error_code=error.code, error_message=error.message
-                    )
+                    refused(PartitionResult, error, partition_id=index)
                     for index in topic.partitions
                 ),
             )

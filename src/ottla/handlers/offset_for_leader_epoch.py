@@ -8,7 +8,7 @@ v3  the replica id
 v4  flexible
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
@@ -36,32 +36,29 @@ def handle(
         denied = denied_topics(
             context, Operation.DESCRIBE, (topic.topic for topic in request.topics)
         )
-    return OffsetForLeaderEpochResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(
-                    _failed(asked, DENIED)
-                    if topic.topic in denied
-                    else _find(broker, topic.topic, asked)
-                    for asked in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        ),
-    )
+
+    def find(topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+        return _failed(asked, DENIED) if topic in denied else _find(broker, topic, asked)
+
+    return _response(request, find)
 
 
 def error_response(
     request: OffsetForLeaderEpochRequest, error: ApiError
+) -> OffsetForLeaderEpochResponse:
+    return _response(request, lambda _, asked: _failed(asked, error))
+
+
+def _response(
+    request: OffsetForLeaderEpochRequest,
+    find: Callable[[str, OffsetForLeaderPartition], EpochEndOffset],
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_failed(asked, error) for asked in topic.partitions),
+                partitions=tuple(find(topic.topic, asked) for asked in topic.partitions),
             )
             for topic in request.topics
         ),

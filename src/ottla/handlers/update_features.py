@@ -10,18 +10,14 @@ from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 
 from ottla.controller.feature_updates import feature_results
 from ottla.handlers.controller_calls import call_controller_with
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.protocol.messages.update_features import UpdateFeaturesResponse
-from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation
 
 handle = call_controller_with(Operation.ALTER)
 
 
 def error_response(request: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error.code,
-        error_message=error.message,
-        results=feature_results(request, error.code, error.message),
-    )
+    results = feature_results(request, error.code, error.message)
+    return refused(UpdateFeaturesResponse, error, results=results)
