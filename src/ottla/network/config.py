@@ -1,36 +1,25 @@
 """The broker's socket settings, and their validated values in one object."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 
 from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
 from ottla.protocol.config import (
     ConfigKey,
     ConfigValues,
-    Validator,
     at_least,
     declared_keys,
     int_key,
     list_key,
     long_key,
+    read_by,
     string_key,
 )
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.rates import Windows
 
 _UNLIMITED = 2_147_483_647
-
-
-def _problem_of(parse: Callable[[tuple[str, ...]], object]) -> Validator[tuple[str, ...]]:
-    def validate(values: tuple[str, ...]) -> str | None:
-        try:
-            parse(values)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    return validate
 
 
 def parse_overrides(text: str) -> dict[str, int]:
@@ -48,14 +37,6 @@ def parse_overrides(text: str) -> dict[str, int]:
     return overrides
 
 
-def _overrides_problem(text: str) -> str | None:
-    try:
-        parse_overrides(text)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def _buffer_size_problem(value: int) -> str | None:
     return None if value == -1 or value >= 1 else "must be -1 (the system's choice) or positive"
 
@@ -66,14 +47,14 @@ LISTENERS: ConfigKey[tuple[str, ...]] = list_key(
     "Where the broker listens: NAME://host:port, comma-separated. By default only this machine "
     "can connect, because there is no authentication. An empty host means all interfaces, port 0 "
     "any free port.",
-    _problem_of(parse_listeners),
+    read_by(parse_listeners),
 )
 ADVERTISED_LISTENERS: ConfigKey[tuple[str, ...]] = list_key(
     "advertised.listeners",
     (),
     "The addresses that clients are told to connect to, by listener name. A listener that is not "
     "named here advertises its own address.",
-    _problem_of(parse_advertised_listeners),
+    read_by(parse_advertised_listeners),
 )
 SOCKET_REQUEST_MAX_BYTES = int_key(
     "socket.request.max.bytes",
@@ -120,7 +101,7 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = string_key(
     "max.connections.per.ip.overrides",
     "",
     "Exceptions to max.connections.per.ip, such as 10.0.0.7:100,127.0.0.1:200.",
-    _overrides_problem,
+    read_by(parse_overrides),
     dynamic=True,
 )
 MAX_CONNECTION_CREATION_RATE = int_key(

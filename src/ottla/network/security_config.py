@@ -1,9 +1,9 @@
 """The security settings of listeners, with Kafka's names, and their values per listener."""
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from ottla.network.audit_config import BROKER_KEYS as AUDIT_KEYS
 from ottla.network.endpoints import Endpoint
@@ -16,7 +16,6 @@ from ottla.protocol.config import (
     LISTENER_PREFIX,
     ConfigKey,
     ConfigValues,
-    Validator,
     at_least,
     boolean_key,
     declared_keys,
@@ -27,9 +26,11 @@ from ottla.protocol.config import (
     long_key,
     one_of,
     password_key,
+    read_by,
     string_key,
 )
 from ottla.protocol.lazy_dataclass import dataclass
+from ottla.security.exchange import PLAIN
 from ottla.security.oauthbearer import OAUTHBEARER
 from ottla.security.principal import Principal, parse_super_users
 from ottla.security.principal_mapping import PrincipalMapper
@@ -37,7 +38,6 @@ from ottla.security.scram import SCRAM_MECHANISMS
 
 T = TypeVar("T")
 
-PLAIN: Final = "PLAIN"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
@@ -72,23 +72,12 @@ def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
     return protocols
 
 
-def _problem_of(parse: Callable[[Any], object]) -> Validator[Any]:
-    def validate(value: object) -> str | None:
-        try:
-            parse(value)
-        except ValueError as error:
-            return str(error)
-        return None
-
-    return validate
-
-
 LISTENER_SECURITY_PROTOCOL_MAP = string_key(
     "listener.security.protocol.map",
     ",".join(f"{name}:{name}" for name in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
     "The protocol of each listener: NAME:PROTOCOL, comma-separated. PLAINTEXT is not secured; SSL"
     " is TLS, SASL_PLAINTEXT a login without TLS, SASL_SSL a login over TLS.",
-    _problem_of(parse_protocol_map),
+    read_by(parse_protocol_map),
 )
 CONTROLLER_LISTENER_NAMES: ConfigKey[tuple[str, ...]] = list_key(
     "controller.listener.names",
@@ -196,7 +185,7 @@ SSL_PRINCIPAL_MAPPING_RULES = string_key(
     "DEFAULT",
     "How the name in a client's certificate maps to a user: RULE:pattern/replacement/[LU] or "
     "DEFAULT, comma-separated; the first match wins.",
-    _problem_of(PrincipalMapper),
+    read_by(PrincipalMapper),
     per_listener=True,
 )
 SASL_ENABLED_MECHANISMS: ConfigKey[tuple[str, ...]] = list_key(
@@ -261,7 +250,7 @@ SUPER_USERS = string_key(
     "",
     "Users that may do everything, separated by semicolons: User:admin;User:CN=node. On listeners "
     "that authenticate, only they may act as nodes of the cluster.",
-    _problem_of(parse_super_users),
+    read_by(parse_super_users),
 )
 AUTHORIZER_CLASS_NAME = string_key(
     "authorizer.class.name",

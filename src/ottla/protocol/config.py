@@ -218,6 +218,19 @@ def each_of(*words: str) -> Validator[tuple[str, ...]]:
     return validate
 
 
+def read_by(parse: Callable[[T], object]) -> Validator[T]:
+    """The problem with a value is what `parse`, its reader, says in a ValueError."""
+
+    def validate(value: T) -> str | None:
+        try:
+            parse(value)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return validate
+
+
 LISTENER_PREFIX = "listener.name."
 
 
