@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.protocol.errors import ErrorCode, ProtocolError
+from ottla.protocol.schema import FieldSchema
 from ottla.protocol.wire_primitives import decoded_uuids, uuid_bytes
 
 FIXED_SIZE = {
@@ -24,6 +25,11 @@ FIXED_SIZE = {
     "timedelta_i64": "q",
     "datetime_i64": "q",
 }
+
+
+def has_fixed_size(schema: FieldSchema) -> bool:
+    return schema.kafka_type in FIXED_SIZE and not schema.is_array
+
 
 _EPOCH = dt.datetime.fromtimestamp(0, dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)

@@ -13,11 +13,12 @@ import functools
 import struct
 from collections.abc import Callable
 from dataclasses import fields
+from itertools import groupby
 from typing import Any, TypeVar, cast
 
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.message_shapes import Values, shape_of
-from ottla.protocol.primitives import FIXED_SIZE, FROM_WIRE
+from ottla.protocol.primitives import FIXED_SIZE, FROM_WIRE, has_fixed_size
 from ottla.protocol.schema import ENTITY, FieldSchema, schema_of
 from ottla.protocol.wire_primitives import (
     ITEMS_MAX,
@@ -112,17 +113,13 @@ def _steps(
 ) -> list[Step]:
     """Adjacent fixed-size fields are unpacked together."""
     steps: list[Step] = []
-    fixed: list[FieldSchema] = []
-    for schema in schemas:
-        if schema.kafka_type in FIXED_SIZE and not schema.is_array:
-            fixed.append(schema)
-            continue
-        if fixed:
-            steps.append(_fixed_step(fixed))
-            fixed = []
-        steps.append(_step(schema.name, _field_reader(schema, flexible, target_types)))
-    if fixed:
-        steps.append(_fixed_step(fixed))
+    for is_fixed, run in groupby(schemas, has_fixed_size):
+        if is_fixed:
+            steps.append(_fixed_step(list(run)))
+        else:
+            steps += [
+                _step(schema.name, _field_reader(schema, flexible, target_types)) for schema in run
+            ]
     return steps
 
 

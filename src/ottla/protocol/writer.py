@@ -7,12 +7,13 @@ default, and null becomes empty where the layout has no null.
 import functools
 import struct
 from collections.abc import Callable
+from itertools import groupby
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
 from ottla.protocol.message_shapes import shape_of
-from ottla.protocol.primitives import FIXED_SIZE, TO_WIRE
+from ottla.protocol.primitives import FIXED_SIZE, TO_WIRE, has_fixed_size
 from ottla.protocol.schema import ENTITY, FieldSchema, schema_of
 from ottla.protocol.wire_primitives import Cache, compact_string, legacy_string, uvarint
 
@@ -69,17 +70,11 @@ def _layout_writer(wire: type) -> Append:
 def _steps(schemas: list[FieldSchema], flexible: bool) -> list[Step]:
     """Adjacent fixed-size fields are packed together."""
     steps: list[Step] = []
-    fixed: list[FieldSchema] = []
-    for schema in schemas:
-        if schema.kafka_type in FIXED_SIZE and not schema.is_array:
-            fixed.append(schema)
-            continue
-        if fixed:
-            steps.append(_fixed_step(fixed))
-            fixed = []
-        steps.append(_step(schema.name, _field_writer(schema, flexible)))
-    if fixed:
-        steps.append(_fixed_step(fixed))
+    for is_fixed, run in groupby(schemas, has_fixed_size):
+        if is_fixed:
+            steps.append(_fixed_step(list(run)))
+        else:
+            steps += [_step(schema.name, _field_writer(schema, flexible)) for schema in run]
     return steps
 
 
