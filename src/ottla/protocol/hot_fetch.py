@@ -31,6 +31,7 @@ from ottla.protocol.leader_hints import (
 from ottla.protocol.wire_primitives import (
     MALFORMED,
     compact_names,
+    encode_count,
     legacy_names,
     read_compact_string,
     read_count,
@@ -376,17 +377,13 @@ def encode_fetch_response(
         data += _START_WITH_SESSION.pack(0, correlation_id, throttle_ms, error_code, session_id)
     else:
         data += _START.pack(0, correlation_id, throttle_ms)
-    data += _count(len(topics), flexible)
+    data += encode_count(len(topics), flexible)
     for topic in topics:
         writer.append_topic(topic)
     if flexible:
         endpoints = node_endpoints if version >= NODE_ENDPOINTS_FROM else ()
         writer.data += encode_node_endpoints(endpoints)
     return writer.finish()
-
-
-def _count(count: int, flexible: bool) -> bytes:
-    return uvarint(count + 1) if flexible else _INT32.pack(count)
 
 
 class _Parts:
@@ -407,7 +404,7 @@ class _Parts:
             self.data += uuid_bytes(topic_id)
         else:
             self.data += (compact_names if self.flexible else legacy_names)[name]
-        self.data += _count(len(partitions), self.flexible)
+        self.data += encode_count(len(partitions), self.flexible)
         for partition in partitions:
             self._append_partition(partition)
         if self.flexible:
@@ -434,7 +431,7 @@ class _Parts:
 
     def _append_records(self, records: RecordsSlice | None) -> None:
         size = 0 if records is None else records.size
-        self.data += _count(size, self.flexible)
+        self.data += encode_count(size, self.flexible)
         if records is not None and size:
             self._end_part()
             self.parts.append(records)

@@ -146,7 +146,6 @@ def _parse_topic(frame: memoryview, position: int, version: int) -> tuple[Commit
     return _new_tuple(CommittedTopic, (topic, topic_id, partitions)), position
 
 
-_SIZE = struct.Struct(">i")
 _INT32 = struct.Struct(">i")
 _LEGACY_PARTITION = struct.Struct(">ih")
 _FLEXIBLE_PARTITION = struct.Struct(">ihB")
@@ -161,7 +160,7 @@ def encode_offset_commit_response(
         body = _encode_flexible(version, correlation_id, topics, throttle_ms)
     else:
         body = _encode_legacy(version, correlation_id, topics, throttle_ms)
-    return _SIZE.pack(len(body)) + body
+    return _INT32.pack(len(body)) + body
 
 
 def _encode_flexible(

@@ -30,6 +30,7 @@ from ottla.protocol.wire_primitives import (
     compact_string,
     decoded_strings,
     decoded_uuids,
+    encode_count,
     legacy_names,
     legacy_string,
     read_compact_string,
@@ -254,7 +255,6 @@ def _read_records(
     return frame[position:end], end
 
 
-_SIZE = struct.Struct(">i")
 _INT32 = struct.Struct(">i")
 _ONE_LEGACY_START = struct.Struct(">iii")
 _ONE_FLEXIBLE_START = struct.Struct(">iiBB")
@@ -329,17 +329,13 @@ def _encode(
     body = bytearray(_INT32.pack(correlation_id))
     if flexible:
         body += b"\x00"
-    body += _count(len(topics), flexible)
+    body += encode_count(len(topics), flexible)
     for topic in topics:
         _append_topic(body, topic, version)
     body += _INT32.pack(throttle_ms)
     if flexible:
         body += encode_node_endpoints(node_endpoints if version >= LEADER_HINTS_FROM else ())
-    return _SIZE.pack(len(body)) + body
-
-
-def _count(count: int, flexible: bool) -> bytes:
-    return uvarint(count + 1) if flexible else _INT32.pack(count)
+    return _INT32.pack(len(body)) + body
 
 
 def _append_topic(body: bytearray, topic: TopicResult, version: int) -> None:
@@ -348,7 +344,7 @@ def _append_topic(body: bytearray, topic: TopicResult, version: int) -> None:
         body += uuid_bytes(topic.topic_id)
     else:
         body += (compact_names if flexible else legacy_names)[topic.topic]
-    body += _count(len(topic.partitions), flexible)
+    body += encode_count(len(topic.partitions), flexible)
     for result in topic.partitions:
         _append_partition(body, result, version)
     if flexible:
@@ -364,7 +360,7 @@ def _append_partition(body: bytearray, result: PartitionResult, version: int) ->
         return
     flexible = version >= FLEXIBLE_FROM
     string = compact_string if flexible else legacy_string
-    body += _count(len(result.record_errors), flexible)
+    body += encode_count(len(result.record_errors), flexible)
     for batch_index, message in result.record_errors:
         body += _INT32.pack(batch_index) + string(message)
         if flexible:

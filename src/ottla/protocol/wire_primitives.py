@@ -97,6 +97,11 @@ legacy_names: Cache[str, bytes] = Cache(legacy_string)
 compact_names: Cache[str, bytes] = Cache(compact_string)
 
 
+def encode_count(count: int, flexible: bool) -> bytes:
+    """The length of an array that is not null."""
+    return uvarint(count + 1) if flexible else _INT32.pack(count)
+
+
 def uuid_bytes(value: UUID | None) -> bytes:
     return ZERO_UUID.bytes if value is None else value.bytes
 
