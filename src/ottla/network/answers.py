@@ -16,7 +16,7 @@ from typing import Final
 
 from ottla.network.durations import ApiCounters
 from ottla.network.file_part import FILE_PART_MEMORY_BYTES, Part, memory_size
-from ottla.network.outbox import Outbox
+from ottla.network.outbox import Outbox, nothing
 from ottla.network.session_hub import Hub
 
 GATHERED_BYTES_MAX = 262_144
@@ -272,9 +272,5 @@ class Answers:
         self.pending.clear()
         self._gathered.clear()
         self.pending_size = self._held_size = self._gathered_size = 0
-        self._on_change = _nothing
+        self._on_change = nothing
         self.outbox.discard()
-
-
-def _nothing() -> None:
-    pass

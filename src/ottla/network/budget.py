@@ -59,10 +59,6 @@ class MemoryBudget:
         """Whether little is left, a session waits, or one depends on an overdraft."""
         return bool(self._scarce or self._waiting or self._overdrafts)
 
-    @property
-    def waiting_count(self) -> int:
-        return len(self._waiting)
-
     def charge(self, session: Debtor, change: int) -> None:
         self.used += change
         overdraft = self._overdrafts.get(session)

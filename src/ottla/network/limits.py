@@ -28,8 +28,6 @@ class ConnectionLimits:
 
     def release(self, address: str) -> None:
         self._count -= 1
-        count = self._counts[address] - 1
-        if count:
-            self._counts[address] = count
-        else:
+        self._counts[address] -= 1
+        if not self._counts[address]:
             del self._counts[address]

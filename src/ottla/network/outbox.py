@@ -34,7 +34,7 @@ GATHER_BYTES_MAX = 262_144
 PUMP_BYTES_MAX = 1_048_576  # After this many bytes it is another session's turn.
 
 
-def _nothing(*_: object) -> None:
+def nothing(*_: object) -> None:
     pass
 
 
@@ -98,8 +98,8 @@ class Outbox:
         self.closed = True
         self.parts.clear()
         self.unsent_bytes = 0
-        self._on_progress = _nothing
-        self._on_failure = _nothing
+        self._on_progress = nothing
+        self._on_failure = nothing
 
     def _pump_later(self) -> None:
         if not self._scheduled:
