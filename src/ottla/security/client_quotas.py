@@ -75,7 +75,7 @@ class ClientQuotas:
         self.enabled = False  # Some client has a quota.
         self.lap_ns = 0  # Start of the current request's processing time; 0 for none.
         self.throttles = {key: Throttles() for key in (*METERED_KEYS, CONTROLLER_MUTATION_RATE)}
-        self._windows = windows
+        self.windows = windows
         self._version = 0
         self._keys = [QuotaKey({}, key) for key in METERED_KEYS]
         self._meters: dict[tuple[str, str | None, str | None], Meter] = {}
@@ -108,10 +108,6 @@ class ClientQuotas:
         throttles.total_ms += throttle_ms
 
     @property
-    def windows(self) -> Windows:
-        return self._windows
-
-    @property
     def meters(self) -> int:
         return len(self._meters)
 
@@ -122,7 +118,7 @@ class ClientQuotas:
         key = (METERED_KEYS[index], allowance.user, allowance.client_id)
         meter = self._meters.get(key)
         if meter is None:
-            meter = self._meters[key] = Meter(self._windows)
+            meter = self._meters[key] = Meter(self.windows)
         meter.bound = allowance.bound
         return meter
 

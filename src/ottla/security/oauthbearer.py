@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ottla.security.errors import AuthenticationFailed
+from ottla.security.scram import unescaped
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 TOKEN_CHARACTERS_MAX: Final = 16_384
@@ -46,9 +47,7 @@ def bearer_token(message: bytes) -> tuple[str, str | None]:
     if found is None or len(found[1]) > TOKEN_CHARACTERS_MAX:
         raise AuthenticationFailed("there is no bearer token, or more than one, or a huge one")
     authorize = match["authorize"]
-    if authorize is not None:
-        authorize = authorize.replace("=2C", ",").replace("=3D", "=")
-    return found[1], authorize
+    return found[1], None if authorize is None else unescaped(authorize)
 
 
 class OauthExchange:

@@ -112,3 +112,8 @@ def encode(data: bytes) -> str:
 def decode(text: str) -> bytes:
     """ValueError if it is not base64."""
     return base64.b64decode(text, validate=True)
+
+
+def unescaped(name: str) -> str:
+    """The user name in a message."""
+    return name.replace("=2C", ",").replace("=3D", "=")

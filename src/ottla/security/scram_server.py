@@ -19,6 +19,7 @@ from ottla.security.scram import (
     digest,
     encode,
     sign,
+    unescaped,
     xor,
 )
 
@@ -69,9 +70,9 @@ class ScramServer:
         match = _FIRST.fullmatch(_text(client_first))
         if match is None:
             raise AuthenticationFailed("the first message is not SCRAM's, or binds a channel")
-        username = _unescaped(match["name"])
+        username = unescaped(match["name"])
         authorize = match["authorize"]
-        if authorize is not None and _unescaped(authorize) != username:
+        if authorize is not None and unescaped(authorize) != username:
             raise AuthenticationFailed(f"{username!r} wants to act as somebody else")
         by_token = _BY_TOKEN in match["extensions"].split(",")
         self.token = self._token_of(username) if by_token else None
@@ -108,10 +109,6 @@ class ScramServer:
         if not hmac.compare_digest(digest(mechanism, key), credential.stored_key):
             raise AuthenticationFailed(f"unknown user {self.username!r}, or wrong password")
         return f"v={encode(sign(mechanism, credential.server_key, auth_message))}".encode()
-
-
-def _unescaped(name: str) -> str:
-    return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def _text(message: bytes) -> str:
