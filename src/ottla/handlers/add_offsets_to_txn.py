@@ -14,7 +14,8 @@ from kio.schema.add_offsets_to_txn.v4.response import AddOffsetsToTxnResponse
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.internal_topics import create_internal_topic
-from ottla.handlers.transaction_calls import call, fenced_code
+from ottla.handlers.transaction_calls import fenced_code
+from ottla.handlers.transactional_writes import Write, add_to_transaction
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import TopicPartition
@@ -44,14 +45,9 @@ async def _add(broker: Broker, request: AddOffsetsToTxnRequest) -> None:
         await create_internal_topic(broker, groups.topic)
         partition = groups.partition_of(request.group_id)
         assert partition is not None
-    topic_partition = TopicPartition(groups.topic, partition)
-    await call(
-        broker,
+    write = Write(
         request.transactional_id,
-        lambda machine, now_ms, _: machine.add_partitions(
-            request.transactional_id,
-            Producer(request.producer_id, request.producer_epoch),
-            (topic_partition,),
-            now_ms,
-        ),
+        Producer(request.producer_id, request.producer_epoch),
+        (TopicPartition(groups.topic, partition),),
     )
+    await add_to_transaction(broker, write, client_version=0)

@@ -25,7 +25,8 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 from ottla.handlers.authorization import DENIED, may_act_as_node, not_a_node, require
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.refusals import refused
-from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
+from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, fenced_code
+from ottla.handlers.transactional_writes import Write, add_to_transaction
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import INTERNAL_TOPICS, TopicPartition
@@ -118,17 +119,11 @@ async def _add(
             for topic_partition in topic_partitions
         }
     is_broker = context.api_version >= _BY_BROKER_SINCE
-    await call(
+    await add_to_transaction(
         broker,
-        transaction.transactional_id,
-        lambda machine, now_ms, _: machine.add_partitions(
-            transaction.transactional_id,
-            _producer(transaction),
-            topic_partitions,
-            now_ms,
-            client_version=EPOCH_PER_TRANSACTION_VERSION if is_broker else 0,
-        ),
-        _BROKER_WAIT_S if is_broker else COMPLETION_WAIT_S,
+        Write(transaction.transactional_id, _producer(transaction), tuple(topic_partitions)),
+        client_version=EPOCH_PER_TRANSACTION_VERSION if is_broker else 0,
+        wait_s=_BROKER_WAIT_S if is_broker else COMPLETION_WAIT_S,
     )
     return dict.fromkeys(topic_partitions, ErrorCode.none)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ottla.coordination.remote_transactions import AskedTransaction
 from ottla.handlers.broker import Broker
-from ottla.handlers.transaction_calls import call
+from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call
 from ottla.machine.result import Deferred
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
@@ -32,7 +32,13 @@ class Write(NamedTuple):
     partitions: tuple[TopicPartition, ...]
 
 
-async def add_to_transaction(broker: Broker, write: Write) -> None:
+async def add_to_transaction(
+    broker: Broker,
+    write: Write,
+    *,
+    client_version: int = EPOCH_PER_TRANSACTION_VERSION,
+    wait_s: float = COMPLETION_WAIT_S,
+) -> None:
     """ApiError if the coordinator refuses it."""
     await call(
         broker,
@@ -42,8 +48,9 @@ async def add_to_transaction(broker: Broker, write: Write) -> None:
             write.producer,
             write.partitions,
             now_ms,
-            client_version=EPOCH_PER_TRANSACTION_VERSION,
+            client_version=client_version,
         ),
+        wait_s,
     )
 
 
