@@ -3,7 +3,7 @@
 from asyncio import Future
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from kio.schema.types import GroupId
 
@@ -13,6 +13,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each, submit
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
 _UNDESCRIBABLE_TOPICS: Final = ApiError(
@@ -58,6 +59,38 @@ async def describe_each(
 
     answers = await call_each(group_ids, begin, lambda group_id, error: (failed(group_id, error),))
     return tuple(shown(group) for (group,) in answers)
+
+
+class DescribeApi(Generic[G]):
+    """The handler of an API that describes groups of one of the newer types."""
+
+    def __init__(
+        self,
+        response: Callable[..., object],
+        describe: Callable[[GroupMachine, tuple[GroupId, ...]], Result[tuple[G, ...]]],
+        describe_missing: Callable[[GroupId, ApiError], G],
+        topics_of: Callable[[G], Iterable[str]],
+    ) -> None:
+        self._response = response
+        self._describe = describe
+        self._describe_missing = describe_missing
+        self._topics_of = topics_of
+
+    async def handle(self, broker: Broker, context: RequestContext, request: Any) -> object:
+        groups = await describe_each(
+            broker,
+            context,
+            request.group_ids,
+            lambda machine, group_id: self._describe(machine, (group_id,)),
+            failed=self._describe_missing,
+            topics_of=self._topics_of,
+            with_operations=request.include_authorized_operations,
+        )
+        return self._response(throttle_time=NO_THROTTLE, groups=groups)
+
+    def error_response(self, request: Any, error: ApiError) -> object:
+        groups = tuple(self._describe_missing(group_id, error) for group_id in request.group_ids)
+        return self._response(throttle_time=NO_THROTTLE, groups=groups)
 
 
 def assigned_topics(group: Any) -> set[str]:
