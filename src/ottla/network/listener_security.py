@@ -81,8 +81,7 @@ class ListenerSecurity:
             self._on_refused(session, _CERTIFICATE, str(error))
             session.abort("its certificate names no user")
             return
-        self._know(session, principal)
-        self._on_known(session, _CERTIFICATE)
+        self._know(session, principal, _CERTIFICATE)
 
     def on_handshake_failed(self, session: Session, error: OSError) -> None:
         """A client with an untrusted certificate is refused like one with a wrong password."""
@@ -102,12 +101,14 @@ class ListenerSecurity:
         return Principal(USER, self._mapper.user(name))
 
     def _on_login(self, session: Session, principal: Principal, mechanism: str) -> None:
-        self._know(session, principal)
-        self._on_known(session, mechanism)
+        self._know(session, principal, mechanism)
         if not self._policy.lifetime_ms:
             session.receiver.unguard()
 
-    def _on_known(self, session: Session, mechanism: str) -> None:
+    def _know(self, session: Session, principal: Principal, mechanism: str) -> None:
+        session.principal = principal
+        session.access = None
+        session.may_act_as_node = principal in self._super_users
         if self._audit is not None:
             self._audit.tell(
                 Kind.LOGIN,
@@ -127,8 +128,3 @@ class ListenerSecurity:
                 mechanism=mechanism,
                 reason=reason,
             )
-
-    def _know(self, session: Session, principal: Principal) -> None:
-        session.principal = principal
-        session.access = None
-        session.may_act_as_node = principal in self._super_users

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from kio.static.primitive import i64Timedelta
-
 from ottla.network.answers import Reply
 from ottla.network.session_hub import Hub
 from ottla.protocol.codec import newest_response_type, read_request, write_response
@@ -155,7 +153,7 @@ class SaslGate:
             raise ProtocolError(f"version {header.api_version} of SaslAuthenticate is not served")
         if self._state is not _State.EXCHANGE:
             message = "SaslHandshake comes before SaslAuthenticate"
-            session.send_now(_frame(header, _refusal(ErrorCode.illegal_sasl_state, message)))
+            session.send_now(_frame(header, _response(ErrorCode.illegal_sasl_state, message)))
             return
         self._respond(session, bytes(read_request(header, frame).auth_bytes), header)
 
@@ -192,12 +190,7 @@ class SaslGate:
             reply.send((_SIZE.pack(len(outcome)) + outcome,))
             return
         lifetime_ms = self._lifetime_ms(exchange) if exchange.is_done else 0
-        response = newest_response_type(SASL_AUTHENTICATE_KEY)(
-            error_code=ErrorCode.none,
-            error_message=None,
-            auth_bytes=outcome,
-            session_lifetime=_lifetime(lifetime_ms),
-        )
+        response = _response(ErrorCode.none, None, outcome, lifetime_ms)
         reply.send((_frame(header, response),))
 
     def _log_in(self, session: "Session", principal: Principal) -> str | None:
@@ -252,7 +245,7 @@ class SaslGate:
             if header is None:
                 session.close("its login failed")
                 return
-            refusal = _refusal(ErrorCode.sasl_authentication_failed, text)
+            refusal = _response(ErrorCode.sasl_authentication_failed, text)
             reply.send((_frame(header, refusal),))
             hub.loop.call_later(_CLOSE_AFTER_S, session.close, "its login failed")
 
@@ -277,14 +270,15 @@ def _outcome(exchange: Exchange, message: bytes) -> "bytes | AuthenticationFaile
         return error.with_traceback(None)
 
 
-def _refusal(code: ErrorCode, message: str) -> Any:
+def _response(
+    code: ErrorCode, message: str | None, auth_bytes: bytes = b"", lifetime_ms: int = 0
+) -> Any:
     return newest_response_type(SASL_AUTHENTICATE_KEY)(
-        error_code=code, error_message=message, auth_bytes=b"", session_lifetime=_lifetime(0)
+        error_code=code,
+        error_message=message,
+        auth_bytes=auth_bytes,
+        session_lifetime=timedelta(milliseconds=lifetime_ms),
     )
-
-
-def _lifetime(count_ms: int) -> i64Timedelta:
-    return i64Timedelta.parse(timedelta(milliseconds=count_ms))
 
 
 def _frame(header: RequestHeader, response: object) -> bytes:
