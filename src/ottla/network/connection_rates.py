@@ -13,13 +13,9 @@ from ottla.security.rates import Rate, Windows
 ADDRESSES_UNSWEPT_MAX: Final = 1_000  # At more than twice the last count, idle ones are dropped.
 
 
-def _unlimited(_: str) -> float | None:
-    return None
-
-
 class ConnectionRates:
     def __init__(self, windows: Windows, bound: float, monotonic_ms: Callable[[], float]) -> None:
-        self.of_address: Callable[[str], float | None] = _unlimited  # None: no limit.
+        self.of_address: Callable[[str], float | None] = lambda _: None  # No limit.
         self._windows = windows
         self.bound = bound  # Of all connections together, per second.
         self._monotonic_ms = monotonic_ms

@@ -21,6 +21,7 @@ from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, 
 from asyncio import Transport as StreamTransport
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import field
 from ssl import SSLContext
 from typing import Any, Final, NamedTuple, cast
 
@@ -28,6 +29,7 @@ from ottla.network.peer_login import PeerLogin
 from ottla.protocol.addresses import Address
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.security.errors import AuthenticationFailed
 
 logger = logging.getLogger(__name__)
@@ -61,17 +63,16 @@ class PeerSilent(PeerUnreachable):
 _Key = tuple[Address, str]  # With the purpose.
 
 
+@dataclass(slots=True)
 class _Absence:
     """The absence of a peer, since its first unanswered attempt."""
 
-    __slots__ = ("attempts", "attempts_count", "is_refused", "reported", "since_s")
-
-    def __init__(self, since_s: float) -> None:
-        self.since_s = since_s
-        self.attempts: dict[str, tuple[int, float]] = {}  # By purpose: attempts, and when to retry.
-        self.attempts_count = 0
-        self.is_refused = False  # By the last attempt.
-        self.reported = False
+    since_s: float
+    # By purpose: attempts, and when to retry.
+    attempts: dict[str, tuple[int, float]] = field(default_factory=dict)
+    attempts_count: int = 0
+    is_refused: bool = False  # By the last attempt.
+    reported: bool = False
 
 
 class Peers:

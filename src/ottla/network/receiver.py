@@ -307,16 +307,13 @@ class Receiver(asyncio.BufferedProtocol):
         (body_size,) = unpack_size(rest)
         total = body_size + SIZE_BYTES
         if body_size > self._size_max:
-            self._refuse_size(body_size)
+            limit = self._size_max
+            self._refuse(ProtocolError(f"a request of {body_size} bytes, more than {limit}"))
         elif size <= REST_BYTES_MAX and total <= len(hub.view) and not hub.budget.short:
             self._partial = bytes(rest)
         else:
             # Also when memory is short, because then nothing is received past the end of the frame.
             self._partial = LargeFrame(rest, total, hub.take_spare(total))
-
-    def _refuse_size(self, size: int) -> None:
-        limit = self._size_max
-        self._refuse(ProtocolError(f"a request of {size} bytes, more than {limit}"))
 
     def _refuse(self, error: ProtocolError) -> None:
         self._partial = None

@@ -27,13 +27,12 @@ class ClientAuth(enum.Enum):
     REQUESTED = "requested"
     REQUIRED = "required"
 
-    @property
-    def verify_mode(self) -> ssl.VerifyMode:
-        return {
-            ClientAuth.NONE: ssl.CERT_NONE,
-            ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
-            ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
-        }[self]
+
+_VERIFY_MODES: Final = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class TlsConfig:
 
     def server_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.verify_mode = self.client_auth.verify_mode
+        context.verify_mode = _VERIFY_MODES[self.client_auth]
         self._fill(context)
         return context
 
