@@ -10,7 +10,7 @@ from typing import Any, Final
 from ottla.handlers.broker import Broker
 from ottla.network.session import Session
 from ottla.protocol.times import in_milliseconds, milliseconds
-from ottla.security.client_quotas import ClientQuotas, Meter, SessionQuotas
+from ottla.security.client_quotas import ClientQuotas, SessionQuotas
 from ottla.security.quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -23,6 +23,7 @@ _MUTATION_KEYS: Final = frozenset({19, 20, 37})
 _SHARE_FETCH_KEY: Final = 78
 # Their responses already have a throttle time when they arrive here.
 _COUNTED_KEYS: Final = _MUTATION_KEYS | {_SHARE_FETCH_KEY}
+_NS_PER_PERCENT: Final = 10_000_000.0  # Of a second.
 THROTTLE_MS_MAX: Final = 2**31 - 1
 
 
@@ -112,17 +113,14 @@ def _mute(
     of_bytes: int,
     now_ms: float,
 ) -> int:
-    of_time = 0 if known.request is None else _time_throttle_ms(quotas, known.request, now_ms)
+    of_time = 0
+    if known.request is not None:  # At most one window, as in Kafka.
+        of_time = min(known.request.count(_lap(quotas), now_ms), quotas.windows.size_ms)
     throttle_ms = min(max(of_bytes, of_time), THROTTLE_MS_MAX)
     if throttle_ms:
         quotas.on_throttled(key if of_bytes > of_time else REQUEST_PERCENTAGE, throttle_ms)
         session.receiver.mute(throttle_ms)
     return throttle_ms
-
-
-def _time_throttle_ms(quotas: ClientQuotas, meter: Meter, now_ms: float) -> int:
-    """At most one window, as in Kafka."""
-    return min(meter.count(_lap(quotas), now_ms), quotas.windows.size_ms)
 
 
 def _lap(quotas: ClientQuotas) -> float:
@@ -132,4 +130,4 @@ def _lap(quotas: ClientQuotas) -> float:
         return 0.0
     now_ns = monotonic_ns()
     since_ns, quotas.lap_ns = quotas.lap_ns, now_ns
-    return quotas.percents(now_ns - since_ns)
+    return (now_ns - since_ns) / _NS_PER_PERCENT

@@ -19,7 +19,6 @@ from ottla.security.rates import Rate, Windows
 
 METERED_KEYS: Final = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
 METERS_UNSWEPT_MAX: Final = 1_000  # At more than twice the last count, idle ones are dropped.
-_NS_PER_PERCENT: Final = 10_000_000.0  # Of a second.
 
 
 class Meter:
@@ -97,10 +96,6 @@ class ClientQuotas:
             self._sweep(now_ms)
         meters = [self._meter(key, user, client_id or "") for key in range(len(METERED_KEYS))]
         return SessionQuotas(self._version, client_id, *meters)
-
-    def percents(self, duration_ns: int) -> float:
-        """Of a second: what quotas of request_percentage count."""
-        return duration_ns / _NS_PER_PERCENT
 
     def on_throttled(self, key: str, throttle_ms: int) -> None:
         throttles = self.throttles[key]
