@@ -143,8 +143,7 @@ def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
         name = _module_name(api_key)
         raise ProtocolError(f"version {api_version} of {name} ({api_key}) is not supported")
     if api_key in OWN_APIS:
-        name = f"{OWN_APIS[api_key]}_{kind.name}".title().replace("_", "")
-        return _own_type(api_key, name)
+        return _own_type(api_key, _message_name(api_key, kind))
     if _NEWER_VERSIONS.get(api_key) == api_version:
         return _own_type(api_key, f"{_message_name(api_key, kind)}V{api_version}")
     paths = cast("dict[EntityType, str]", schema_name_map[api_key_map[api_key]][api_version])
@@ -156,13 +155,13 @@ def _wire_type(api_key: int, api_version: int, kind: EntityType) -> type:
 
 @functools.cache
 def _newest_type(api_key: int, kind: EntityType) -> type:
-    if api_key not in OWN_APIS and (name := _message_name(api_key, kind)) in _WIDENED:
+    if (name := _message_name(api_key, kind)) in _WIDENED:
         return _own_type(api_key, name)
     return _wire_type(api_key, _versions(api_key)[-1], kind)
 
 
 def _message_name(api_key: int, kind: EntityType) -> str:
-    return f"{api_key_map[api_key]}_{kind.name}".title().replace("_", "")
+    return f"{_module_name(api_key)}_{kind.name}".title().replace("_", "")
 
 
 def _own_type(api_key: int, name: str) -> type:
