@@ -18,9 +18,7 @@ handle = call_controller_with(Operation.ALTER)
 def error_response(
     request: AlterUserScramCredentialsRequest, error: ApiError
 ) -> AlterUserScramCredentialsResponse:
-    users = [deletion.name for deletion in request.deletions] + [
-        upsertion.name for upsertion in request.upsertions
-    ]
+    users = [each.name for each in request.deletions] + [each.name for each in request.upsertions]
     return AlterUserScramCredentialsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(result(user, error) for user in dict.fromkeys(users)),

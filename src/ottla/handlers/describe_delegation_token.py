@@ -43,7 +43,7 @@ def handle(
         if (owners is None or any(map(token.is_managed_by, owners)))
         and _may_describe(context, token)
     ]
-    return _response(ErrorCode.none, shown, TokenSecret(secret))
+    return _response(shown, TokenSecret(secret))
 
 
 def _may_describe(context: RequestContext, token: DelegationToken) -> bool:
@@ -56,10 +56,10 @@ def _may_describe(context: RequestContext, token: DelegationToken) -> bool:
 
 
 def _response(
-    code: ErrorCode, tokens: Sequence[DelegationToken], secret: TokenSecret | None
+    tokens: Sequence[DelegationToken], secret: TokenSecret
 ) -> DescribeDelegationTokenResponse:
     return DescribeDelegationTokenResponse(
-        error_code=code,
+        error_code=ErrorCode.none,
         tokens=tuple(
             DescribedDelegationToken(
                 principal_type=token.owner.type,
@@ -70,7 +70,7 @@ def _response(
                 expiry_timestamp=i64(token.expires_ms),
                 max_timestamp=i64(token.max_ms),
                 token_id=token.token_id,
-                hmac=b"" if secret is None else secret.hmac(token.token_id),
+                hmac=secret.hmac(token.token_id),
                 renewers=tuple(
                     DescribedDelegationTokenRenewer(
                         principal_type=renewer.type, principal_name=renewer.name

@@ -26,7 +26,6 @@ from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.dead_letter_notes import dead_letter_note
 from ottla.handlers.refusals import refused
-from ottla.handlers.share_state import find_share_group
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponse,
@@ -67,7 +66,7 @@ async def _group(
     """An unknown group has no progress; callers that set its start ask before it exists."""
     try:
         require(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
-        group = find_share_group(broker, asked.group_id)
+        group = broker.groups.find(asked.group_id).machine.share_group(asked.group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             return _failed(asked.group_id, error)

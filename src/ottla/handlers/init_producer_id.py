@@ -19,6 +19,7 @@ from kio.static.primitive import i16
 
 from ottla.handlers.authorization import require, require_cluster
 from ottla.handlers.broker import Broker, RequestContext
+from ottla.handlers.refusals import refused
 from ottla.handlers.transaction_calls import COMPLETION_WAIT_S, call, fenced_code
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -55,9 +56,7 @@ def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
 
 
 def error_response(_: InitProducerIdRequest, error: ApiError) -> InitProducerIdResponse:
-    return InitProducerIdResponse(
-        throttle_time=NO_THROTTLE, error_code=error.code, producer_epoch=i16(-1)
-    )
+    return refused(InitProducerIdResponse, error, producer_epoch=i16(-1))
 
 
 async def _give_id(broker: Broker) -> InitProducerIdResponse:

@@ -41,6 +41,7 @@ from ottla.handlers.authorization import (
 )
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import Reachable, addresses
+from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.times import NO_THROTTLE, milliseconds
@@ -63,14 +64,10 @@ def handle(
 
 
 def error_response(request: MetadataRequest, error: ApiError) -> MetadataResponse:
-    return MetadataResponse(
-        throttle_time=NO_THROTTLE,
-        brokers=(),
-        topics=tuple(
-            _failed_topic(topic.name, topic.topic_id, error.code) for topic in request.topics or ()
-        ),
-        error_code=error.code,
+    topics = tuple(
+        _failed_topic(topic.name, topic.topic_id, error.code) for topic in request.topics or ()
     )
+    return refused(MetadataResponse, error, topics=topics)
 
 
 def _names_to_create(

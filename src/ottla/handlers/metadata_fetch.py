@@ -12,14 +12,14 @@ v18  the high watermark that the replica knows (KIP-1166)
 from typing import Final
 
 from ottla.handlers.api import FOLLOWER_FETCH_KEY
-from ottla.handlers.authorization import may_act_as_node
+from ottla.handlers.authorization import may_act_as_node, not_a_node
 from ottla.handlers.broker import Broker
+from ottla.handlers.refusals import error_response
 from ottla.network.session import Reply, Session
-from ottla.protocol.codec import newest_response_type, read_request, write_response
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.codec import read_request, write_response
+from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
-from ottla.protocol.times import NO_THROTTLE
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC_ID
 
 # After a fetch from another node: that node's next one, on the same connection.
@@ -37,7 +37,7 @@ def handle_metadata_fetch(
     request = read_request(header, frame)
     reply = session.reply(REPLICA_OVERTAKERS)
     if not may_act_as_node(broker, session):
-        reply.send((_refusal(header, ErrorCode.cluster_authorization_failed),))
+        reply.send((_frame(header, error_response(request, not_a_node(session))),))
         return
     session.receiver.become_peer()
     broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
@@ -55,16 +55,11 @@ def handle_only_metadata_fetch(
 
 async def _answer(broker: Broker, reply: Reply, header: RequestHeader, request: object) -> None:
     try:
-        response = await broker.quorum.handle(request)
+        response: object = await broker.quorum.handle(request)
     except ApiError as error:
-        reply.send((_refusal(header, error.code),))
-        return
-    frame = write_response(header.api_key, header.api_version, header.correlation_id, response)
-    reply.send((frame,))
+        response = error_response(request, error)
+    reply.send((_frame(header, response),))
 
 
-def _refusal(header: RequestHeader, code: ErrorCode) -> bytes:
-    response = newest_response_type(header.api_key)(
-        throttle_time=NO_THROTTLE, error_code=code, responses=()
-    )
+def _frame(header: RequestHeader, response: object) -> bytes:
     return write_response(header.api_key, header.api_version, header.correlation_id, response)

@@ -60,7 +60,7 @@ def handle_offset_commit(
     if broker.authorizer is not None:
         request, refused = _authorize(broker, session, request)
         if refused and not request.topics:
-            _send(broker, session, header, asked, refused)
+            session.send_now(_encode(broker, session, header, asked, refused))
             return
     try:
         results = broker.groups.find(request.group_id).call(
@@ -80,17 +80,7 @@ def handle_offset_commit(
             )
         )
     else:
-        _send(broker, session, header, asked, results + refused)
-
-
-def _send(
-    broker: Broker,
-    session: Session,
-    header: RequestHeader,
-    asked: Sequence[CommittedTopic],
-    results: list[TopicResult],
-) -> None:
-    session.send_now(_encode(broker, session, header, asked, results))
+        session.send_now(_encode(broker, session, header, asked, results + refused))
 
 
 def _encode(

@@ -15,7 +15,6 @@ from kio.schema.share_acknowledge.v2.response import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from ottla.groups.partitions import TopicIdPartition
@@ -85,9 +84,7 @@ def _response(
             partition_index=i32(topic_partition.partition),
             error_code=ErrorCode.none if error is None else error.code,
             error_message=None if error is None else error.message,
-            current_leader=LeaderIdAndEpoch(
-                leader_id=i32(leader.leader_id), leader_epoch=i32(leader.leader_epoch)
-            ),
+            current_leader=LeaderIdAndEpoch(**leader._asdict()),
         )
 
     return ShareAcknowledgeResponse(
@@ -104,10 +101,5 @@ def _response(
             )
             for topic in request.topics
         ),
-        node_endpoints=tuple(
-            NodeEndpoint(
-                node_id=BrokerId(each.node_id), host=each.host, port=i32(each.port), rack=each.rack
-            )
-            for each in endpoints
-        ),
+        node_endpoints=tuple(NodeEndpoint(**each._asdict()) for each in endpoints),
     )

@@ -21,7 +21,6 @@ from kio.schema.share_fetch.v2.response import (
     ShareFetchableTopicResponse,
     ShareFetchResponse,
 )
-from kio.schema.types import BrokerId
 from kio.static.primitive import Records, i16, i32, i64
 
 from ottla.coordination.delayed_share_fetch import DelayedShareFetch, ShareFetched, ShareFetchTerms
@@ -214,9 +213,7 @@ def _endpoints(
 ) -> tuple[NodeEndpoint, ...]:
     leader_ids = {int(each.current_leader.leader_id) for each in partitions}
     return tuple(
-        NodeEndpoint(
-            node_id=BrokerId(each.node_id), host=each.host, port=i32(each.port), rack=each.rack
-        )
+        NodeEndpoint(**each._asdict())
         for each in leader_endpoints(broker.image, context.listener_name, leader_ids - {-1})
     )
 
@@ -234,9 +231,7 @@ def _partition(
         error_message=None if error is None else error.message,
         acknowledge_error_code=i16(0 if refused is None else refused.code),
         acknowledge_error_message=None if refused is None else refused.message,
-        current_leader=LeaderIdAndEpoch(
-            leader_id=i32(leader.leader_id), leader_epoch=i32(leader.leader_epoch)
-        ),
+        current_leader=LeaderIdAndEpoch(**leader._asdict()),
         records=Records(fetched.records),
         acquired_records=tuple(
             AcquiredRecords(

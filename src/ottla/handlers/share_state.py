@@ -8,16 +8,10 @@ import asyncio
 from collections.abc import Mapping
 
 from ottla.groups.partitions import Assignment, TopicIdPartition
-from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey
 from ottla.handlers.broker import Broker
 from ottla.handlers.group_calls import submit
 from ottla.handlers.internal_topics import create_internal_topic
-
-
-def find_share_group(broker: Broker, group_id: str) -> ShareGroup:
-    """For inspection. ApiError if it is not coordinated here or does not exist."""
-    return broker.groups.find(group_id).machine.share_group(group_id)
 
 
 async def initialize_share_partitions(broker: Broker, group_id: str) -> bool:
