@@ -28,24 +28,18 @@ class Credentials(Protocol):
 
 
 class Exchange(Protocol):
-    username: str  # The client, once `is_done`.
-    is_done: bool
-    is_slow: bool  # `respond` takes a while, and needs a thread.
-    lifetime_ms: int | None  # The maximum login lifetime, once `is_done`; None for no limit.
-    by_token: bool  # The login used a delegation token.
+    username: str = ""  # The client, once `is_done`.
+    is_done: bool = False
+    is_slow: bool = False  # `respond` takes a while, and needs a thread.
+    lifetime_ms: int | None = None  # The maximum login lifetime, once `is_done`; None for no limit.
+    by_token: bool = False  # The login used a delegation token.
 
     def respond(self, message: bytes) -> bytes:
         """AuthenticationFailed if the exchange has failed."""
 
 
-class ScramExchange:
-    is_slow = False
-    lifetime_ms: int | None = None
-    by_token = False
-
+class ScramExchange(Exchange):
     def __init__(self, mechanism: ScramMechanism, nonce: str, credentials: Credentials) -> None:
-        self.username = ""
-        self.is_done = False
         self._begun = False
         self._server = ScramServer(
             mechanism,
@@ -67,16 +61,12 @@ class ScramExchange:
         return answer
 
 
-class PlainExchange:
+class PlainExchange(Exchange):
     """Checks a password against its SCRAM credential."""
 
     is_slow = True
-    lifetime_ms: int | None = None
-    by_token = False
 
     def __init__(self, credentials: Credentials) -> None:
-        self.username = ""
-        self.is_done = False
         self._credentials = credentials
 
     def respond(self, message: bytes) -> bytes:
