@@ -9,7 +9,7 @@ Nothing from kio is imported before a message needs it.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 from ottla.protocol.errors import ErrorCode
@@ -103,9 +103,6 @@ def _project_offset_fetch_request(values: Values, _version: int) -> None:
     values.update(group_id=group.group_id, topics=group.topics)
 
 
-_NO_EPOCH: Any = -1
-
-
 def _lift_offset_fetch_response(values: Values, _version: int) -> None:
     from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 
@@ -119,14 +116,7 @@ def _lift_offset_fetch_response(values: Values, _version: int) -> None:
             name=topic.name,
             topic_id=None,
             partitions=tuple(
-                OffsetFetchResponsePartitions(
-                    partition_index=partition.partition_index,
-                    committed_offset=partition.committed_offset,
-                    committed_leader_epoch=getattr(partition, "committed_leader_epoch", _NO_EPOCH),
-                    metadata=partition.metadata,
-                    error_code=partition.error_code,
-                )
-                for partition in topic.partitions
+                OffsetFetchResponsePartitions(**asdict(partition)) for partition in topic.partitions
             ),
         )
         for topic in values["topics"]
@@ -180,8 +170,7 @@ def _lift_add_partitions_to_txn_request(values: Values, _version: int) -> None:
         producer_id=values["v3_and_below_producer_id"],
         producer_epoch=values["v3_and_below_producer_epoch"],
         topics=tuple(
-            AddPartitionsToTxnTopic(name=topic.name, partitions=topic.partitions)
-            for topic in values["v3_and_below_topics"]
+            AddPartitionsToTxnTopic(**asdict(topic)) for topic in values["v3_and_below_topics"]
         ),
     )
     values["transactions"] = (transaction,)
@@ -208,10 +197,7 @@ def _lift_add_partitions_to_txn_response(values: Values, _version: int) -> None:
         AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=tuple(
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=result.partition_index,
-                    partition_error_code=result.partition_error_code,
-                )
+                AddPartitionsToTxnPartitionResult(**asdict(result))
                 for result in topic.results_by_partition
             ),
         )
