@@ -15,7 +15,6 @@ from ottla.groups.partitions import TopicIdPartition
 from ottla.groups.share.state_coordinator import NO_OFFSET
 from ottla.handlers.authorization import DENIED, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import submit
 from ottla.handlers.share_state import set_share_offsets
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -41,8 +40,8 @@ async def handle(
                 topic_partition = TopicIdPartition(topic_id, partition.partition_index)
                 offsets[topic_partition] = max(NO_OFFSET, partition.start_offset)
     if offsets or broker.groups.find(group_id).machine.has_share_group(group_id):
-        state_epoch = await submit(
-            broker, group_id, lambda machine, _: machine.begin_share_alteration(group_id)
+        state_epoch = await broker.groups.find(group_id).submit(
+            lambda machine, _: machine.begin_share_alteration(group_id)
         )
         await set_share_offsets(broker, group_id, state_epoch, offsets)
     return AlterShareGroupOffsetsResponse(

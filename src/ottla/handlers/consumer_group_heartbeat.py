@@ -13,7 +13,7 @@ from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbe
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call, caller_of
+from ottla.handlers.group_calls import caller_of
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -24,8 +24,6 @@ def handle(
     for topic in request.subscribed_topic_names or ():
         require(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
     caller = caller_of(context)
-    return call(
-        broker,
-        request.group_id,
-        lambda machine, now_ms: machine.consumer_group_heartbeat(request, caller, now_ms),
+    return broker.groups.find(request.group_id).call(
+        lambda machine, now_ms: machine.consumer_group_heartbeat(request, caller, now_ms)
     )

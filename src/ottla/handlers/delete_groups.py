@@ -15,7 +15,7 @@ from kio.schema.types import GroupId
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call_each, submit
+from ottla.handlers.group_calls import call_each
 from ottla.handlers.share_state import remove_share_offsets
 from ottla.protocol.errors import ApiError
 from ottla.protocol.times import NO_THROTTLE
@@ -42,7 +42,9 @@ async def _delete(broker: Broker, group_id: GroupId) -> tuple[DeletableGroupResu
     if machine.has_share_group(group_id):
         partitions = machine.share_partitions_with_state(group_id)
         await remove_share_offsets(broker, group_id, partitions)
-    return await submit(broker, group_id, lambda machine, _: machine.delete_groups((group_id,)))
+    return await broker.groups.find(group_id).submit(
+        lambda machine, _: machine.delete_groups((group_id,))
+    )
 
 
 def error_response(request: DeleteGroupsRequest, error: ApiError) -> DeleteGroupsResponse:

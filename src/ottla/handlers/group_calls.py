@@ -1,20 +1,16 @@
-"""How group API handlers call a group's coordinator."""
+"""What the handlers of group APIs have in common: their caller, and a call for each group."""
 
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ottla.groups.caller import Caller
-from ottla.groups.coordinator import GroupMachine
-from ottla.handlers.broker import Broker, RequestContext
-from ottla.machine.result import Result
+from ottla.handlers.broker import RequestContext
 from ottla.protocol.errors import ApiError
 from ottla.security import acls
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-Operation = Callable[[GroupMachine, int], Result[R]]
 
 
 def caller_of(context: RequestContext) -> Caller:
@@ -26,16 +22,6 @@ def caller_of(context: RequestContext) -> Caller:
         f"/{context.session.peer_address}",
         lambda topic: access.may(acls.Operation.DESCRIBE, acls.ResourceType.TOPIC, topic),
     )
-
-
-def submit(broker: Broker, group_id: str, operation: Operation[R]) -> "Future[R]":
-    """ApiError unless the group's coordinator is here."""
-    return broker.groups.find(group_id).submit(operation)
-
-
-def call(broker: Broker, group_id: str, operation: Operation[R]) -> R | Awaitable[R]:
-    """The response, at once if there is nothing to wait for."""
-    return broker.groups.find(group_id).call(operation)
 
 
 async def call_each(

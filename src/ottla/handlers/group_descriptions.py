@@ -10,7 +10,7 @@ from kio.schema.types import GroupId
 from ottla.groups.coordinator import GroupMachine
 from ottla.handlers.authorization import authorized_operations, denied_topics, require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call_each, submit
+from ottla.handlers.group_calls import call_each
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
@@ -50,7 +50,7 @@ async def describe_each(
 
     def begin(group_id: GroupId) -> "Future[tuple[G, ...]]":
         require(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        return submit(broker, group_id, lambda machine, _: describe(machine, group_id))
+        return broker.groups.find(group_id).submit(lambda machine, _: describe(machine, group_id))
 
     def shown(group: G) -> G:
         if denied_topics(context, Operation.DESCRIBE, topics_of(group)):

@@ -15,7 +15,6 @@ from kio.schema.heartbeat.v4.response import HeartbeatResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
@@ -26,8 +25,8 @@ def handle(
 ) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     try:
-        return call(
-            broker, request.group_id, lambda machine, now_ms: machine.heartbeat(request, now_ms)
+        return broker.groups.find(request.group_id).call(
+            lambda machine, now_ms: machine.heartbeat(request, now_ms)
         )
     except ApiError as error:
         if error.code is not ErrorCode.coordinator_load_in_progress:

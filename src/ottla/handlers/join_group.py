@@ -18,7 +18,7 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call, caller_of
+from ottla.handlers.group_calls import caller_of
 from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError
 from ottla.security.acls import Operation, ResourceType
@@ -29,10 +29,8 @@ def handle(
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
     caller = caller_of(context)
-    return call(
-        broker,
-        request.group_id,
-        lambda machine, now_ms: machine.join_group(request, caller, now_ms),
+    return broker.groups.find(request.group_id).call(
+        lambda machine, now_ms: machine.join_group(request, caller, now_ms)
     )
 
 

@@ -15,7 +15,6 @@ from kio.schema.leave_group.v5.response import LeaveGroupResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call
 from ottla.security.acls import Operation, ResourceType
 
 
@@ -23,6 +22,6 @@ def handle(
     broker: Broker, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     require(context, Operation.READ, ResourceType.GROUP, request.group_id)
-    return call(
-        broker, request.group_id, lambda machine, now_ms: machine.leave_group(request, now_ms)
+    return broker.groups.find(request.group_id).call(
+        lambda machine, now_ms: machine.leave_group(request, now_ms)
     )

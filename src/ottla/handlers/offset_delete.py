@@ -14,7 +14,6 @@ from kio.schema.offset_delete.v0.response import (
 
 from ottla.handlers.authorization import DENIED, require, split_topics
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import submit
 from ottla.protocol.errors import ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
@@ -27,8 +26,8 @@ async def handle(
         context, Operation.READ, request.topics, lambda topic: topic.name
     )
     reduced = replace(request, topics=tuple(allowed))
-    response = await submit(
-        broker, request.group_id, lambda machine, _: machine.delete_offsets(reduced)
+    response = await broker.groups.find(request.group_id).submit(
+        lambda machine, _: machine.delete_offsets(reduced)
     )
     if response.error_code is not ErrorCode.none:
         return response

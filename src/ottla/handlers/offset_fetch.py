@@ -21,7 +21,7 @@ from kio.static.primitive import i64
 
 from ottla.handlers.authorization import DENIED, require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call_each, submit
+from ottla.handlers.group_calls import call_each
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -49,10 +49,8 @@ async def handle(
         require(context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
         if group.topics is not None:
             group = replace(group, topics=tuple(_split(broker, context, group.topics)[0]))
-        return submit(
-            broker,
-            group.group_id,
-            lambda machine, _: machine.fetch_offsets(group, require_stable=require_stable),
+        return broker.groups.find(group.group_id).submit(
+            lambda machine, _: machine.fetch_offsets(group, require_stable=require_stable)
         )
 
     version = context.api_version

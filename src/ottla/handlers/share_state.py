@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from ottla.groups.partitions import Assignment, TopicIdPartition
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey
 from ottla.handlers.broker import Broker
-from ottla.handlers.group_calls import submit
 from ottla.handlers.internal_topics import create_internal_topic
 
 
@@ -45,19 +44,15 @@ async def set_share_offsets(
     for key in keys:
         broker.share.partitions.drop(key)
     listed: Assignment = frozenset(offsets)
-    await submit(
-        broker,
-        group_id,
-        lambda machine, now_ms: machine.list_share_partitions(group_id, listed, now_ms),
+    await broker.groups.find(group_id).submit(
+        lambda machine, now_ms: machine.list_share_partitions(group_id, listed, now_ms)
     )
 
 
 async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assignment) -> None:
     """For a group without members. ApiError NON_EMPTY_GROUP otherwise."""
-    await submit(
-        broker,
-        group_id,
-        lambda machine, now_ms: machine.begin_share_removal(group_id, partitions, now_ms),
+    await broker.groups.find(group_id).submit(
+        lambda machine, now_ms: machine.begin_share_removal(group_id, partitions, now_ms)
     )
     keys = [SharePartitionKey(group_id, *topic_partition) for topic_partition in partitions]
     for key in keys:
@@ -68,8 +63,6 @@ async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assign
     )
     for failure in filter(None, deletions):
         raise failure
-    await submit(
-        broker,
-        group_id,
-        lambda machine, now_ms: machine.end_share_removal(group_id, partitions, now_ms),
+    await broker.groups.find(group_id).submit(
+        lambda machine, now_ms: machine.end_share_removal(group_id, partitions, now_ms)
     )

@@ -20,7 +20,7 @@ from kio.static.primitive import i16, i32
 from ottla.groups.streams.topology import InternalTopic, Status, summarized
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import caller_of, submit
+from ottla.handlers.group_calls import caller_of
 from ottla.handlers.group_descriptions import topology_topics
 from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -41,10 +41,8 @@ async def handle(
     if request.topology is not None:
         _validate_topics(context, request.topology)
     caller = caller_of(context)
-    result = await submit(
-        broker,
-        request.group_id,
-        lambda machine, now_ms: machine.streams_group_heartbeat(request, caller, now_ms),
+    result = await broker.groups.find(request.group_id).submit(
+        lambda machine, now_ms: machine.streams_group_heartbeat(request, caller, now_ms)
     )
     if not result.missing:
         return result.response

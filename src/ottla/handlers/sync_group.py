@@ -15,7 +15,6 @@ from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from ottla.handlers.authorization import require
 from ottla.handlers.broker import Broker, RequestContext
-from ottla.handlers.group_calls import call
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.security.acls import Operation, ResourceType
 
@@ -32,6 +31,6 @@ def handle(
             ErrorCode.inconsistent_group_protocol,
             "the protocol is not named",
         )
-    return call(
-        broker, request.group_id, lambda machine, now_ms: machine.sync_group(request, now_ms)
+    return broker.groups.find(request.group_id).call(
+        lambda machine, now_ms: machine.sync_group(request, now_ms)
     )
