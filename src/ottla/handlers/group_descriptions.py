@@ -13,6 +13,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.group_calls import call_each
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import NO_THROTTLE
 from ottla.security.acls import Operation, ResourceType
 
@@ -61,36 +62,30 @@ async def describe_each(
     return tuple(shown(group) for (group,) in answers)
 
 
+@dataclass(frozen=True, slots=True)
 class DescribeApi(Generic[G]):
     """The handler of an API that describes groups of one of the newer types."""
 
-    def __init__(
-        self,
-        response: Callable[..., object],
-        describe: Callable[[GroupMachine, tuple[GroupId, ...]], Result[tuple[G, ...]]],
-        describe_missing: Callable[[GroupId, ApiError], G],
-        topics_of: Callable[[G], Iterable[str]],
-    ) -> None:
-        self._response = response
-        self._describe = describe
-        self._describe_missing = describe_missing
-        self._topics_of = topics_of
+    response: Callable[..., object]
+    describe: Callable[[GroupMachine, tuple[GroupId, ...]], Result[tuple[G, ...]]]
+    describe_missing: Callable[[GroupId, ApiError], G]
+    topics_of: Callable[[G], Iterable[str]]
 
     async def handle(self, broker: Broker, context: RequestContext, request: Any) -> object:
         groups = await describe_each(
             broker,
             context,
             request.group_ids,
-            lambda machine, group_id: self._describe(machine, (group_id,)),
-            failed=self._describe_missing,
-            topics_of=self._topics_of,
+            lambda machine, group_id: self.describe(machine, (group_id,)),
+            failed=self.describe_missing,
+            topics_of=self.topics_of,
             with_operations=request.include_authorized_operations,
         )
-        return self._response(throttle_time=NO_THROTTLE, groups=groups)
+        return self.response(throttle_time=NO_THROTTLE, groups=groups)
 
     def error_response(self, request: Any, error: ApiError) -> object:
-        groups = tuple(self._describe_missing(group_id, error) for group_id in request.group_ids)
-        return self._response(throttle_time=NO_THROTTLE, groups=groups)
+        groups = tuple(self.describe_missing(group_id, error) for group_id in request.group_ids)
+        return self.response(throttle_time=NO_THROTTLE, groups=groups)
 
 
 def assigned_topics(group: Any) -> set[str]:

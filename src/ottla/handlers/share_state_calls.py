@@ -14,6 +14,7 @@ from kio.static.primitive import i32
 from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.handlers.broker import Broker, RequestContext
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -44,24 +45,18 @@ _Begun = Mapping[UUID | None, Sequence[tuple[i32, "Awaitable[Any] | ApiError"]]]
 _Outcomes = Iterable[tuple[UUID | None, Iterable[Outcome]]]
 
 
+@dataclass(frozen=True, slots=True)
 class StateApi(Generic[R]):
-    """The handler of one API. `begin` starts what it does with a share-partition; `partition`
-    builds a part of the response from its outcome, `topic` from those."""
+    """The handler of one API. Responses consist of topics, and these of share-partitions."""
 
-    def __init__(
-        self,
-        begin: Callable[[Broker, SharePartitionKey, Any], Awaitable[object]],
-        response: Callable[..., R],
-        topic: Callable[..., object],
-        partition: Callable[[Outcome], object],
-    ) -> None:
-        self._begin = begin
-        self._response = response
-        self._topic = topic
-        self._partition = partition
+    # Starts what the API does with a share-partition.
+    begin: Callable[[Broker, SharePartitionKey, Any], Awaitable[object]]
+    response: Callable[..., R]
+    topic: Callable[..., object]
+    partition: Callable[[Outcome], object]
 
     def handle(self, broker: Broker, _: RequestContext, request: Any) -> Awaitable[R]:
-        return self._finish(_begin_each(request, partial(self._begin, broker)))
+        return self._finish(_begin_each(request, partial(self.begin, broker)))
 
     def error_response(self, request: Any, error: ApiError) -> R:
         """The same error for every share-partition in the request."""
@@ -79,9 +74,9 @@ class StateApi(Generic[R]):
         )
 
     def _respond(self, topics: _Outcomes) -> R:
-        return self._response(
+        return self.response(
             results=tuple(
-                self._topic(topic_id=topic_id, partitions=tuple(map(self._partition, found)))
+                self.topic(topic_id=topic_id, partitions=tuple(map(self.partition, found)))
                 for topic_id, found in topics
             )
         )
