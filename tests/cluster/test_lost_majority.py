@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import subprocess
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,9 @@ OTHER_CAUSES = {
     "users remove": "there is no user 'alice'\n",
 }
 NO_MAJORITY = "2 of 3 nodes are down or unreachable"
+AT_ONCE = 12  # Most of them wait for nodes that do not answer.
+
+Ended = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +85,9 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         cluster.kill(first)
         wait_until(lambda: f"node {first} is fenced" in cluster.log_text(), "fencing")
         cluster.kill(second)
-        yield cluster.bootstrap_of(remaining)
+        address = cluster.bootstrap_of(remaining)
+        wait_until(lambda: NO_MAJORITY in run(address, ["cluster", "status"]).stderr, "resignation")
+        yield address
 
 
 def words_of(name: str, directory: Path) -> list[str]:
@@ -90,10 +97,26 @@ def words_of(name: str, directory: Path) -> list[str]:
     return ["1" if word == "60" else word for word in words[:end] if word != "--watch"]
 
 
+@pytest.fixture(scope="module")
+def ends(left: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Ended]]]:
+    """How each command ends."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            name: pool.submit(run, left, words_of(name, tmp_path_factory.mktemp("command")))
+            for name in COMMANDS
+        }
+
+
+def run(address: str, words: list[str]) -> Ended:
+    values = environment(address) | {"OTTLA_CONNECT_TIMEOUT": "30"}
+    return run_forked("ottla", words, values, timeout=300)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_names_the_nodes_that_are_missing(left: str, name: str, tmp_path: Path) -> None:
-    values = environment(left) | {"OTTLA_CONNECT_TIMEOUT": "30"}
-    ended = run_forked("ottla", words_of(name, tmp_path), values, timeout=300)
+def test_a_command_names_the_nodes_that_are_missing(
+    ends: dict[str, Future[Ended]], name: str
+) -> None:
+    ended = ends[name].result()
     assert "Traceback" not in ended.stderr
     if name in ANSWERED:
         assert ended.returncode == 0, ended.stderr
@@ -103,8 +126,7 @@ def test_a_command_names_the_nodes_that_are_missing(left: str, name: str, tmp_pa
 
 
 def test_the_doctor_says_that_nothing_can_change(left: str) -> None:
-    values = environment(left) | {"OTTLA_CONNECT_TIMEOUT": "30"}
-    ended = run_forked("ottla", ["doctor", "--json"], values, timeout=300)
+    ended = run(left, ["doctor", "--json"])
     assert ended.returncode == 1, ended.stderr
     (found,) = (
         each for each in json.loads(ended.stdout)["findings"] if each["subject"] == "quorum"
