@@ -14,7 +14,7 @@ from rich.console import Console
 
 from benchmarks import processes, report
 from benchmarks.bench import FULL, QUICK, QUICK_AGAINST, Bench, LoadFailed
-from benchmarks.catalogue import SUITES, Scenario
+from benchmarks.catalogue import ESSENTIAL, SUITES, Scenario
 from benchmarks.machine import describe_machine, is_busy
 from benchmarks.peers.elasticmq import ElasticMq
 from benchmarks.peers.kafka import Kafka
@@ -45,9 +45,10 @@ def main(
     Parameters
     ----------
     suites
-        What to measure: broker, coordinators, cluster, http, client, security; all by default.
+        What to measure: broker, coordinators, cluster, http, client, security; all by default,
+        with --quick the essential scenarios of broker and coordinators.
     quick
-        One short round of the essential rows, in a few minutes.
+        Short rounds, and fewer rows; under five minutes unless suites or scenarios are named.
     against
         A git revision: compare the source tree with it, and with nothing else.
     only
@@ -57,6 +58,8 @@ def main(
     write
         Write the results even if only part of a suite ran; a whole suite is always written.
     """
+    if quick and not suites:
+        only = only or list(ESSENTIAL)
     chosen = _chosen(suites or tuple(SUITES), only)
     processes.raise_open_files_limit()
     console = Console()

@@ -42,8 +42,8 @@ class Effort(NamedTuple):
 
 FULL = Effort(rounds=3, grid_rounds=1, seconds=2.0, idle_seconds=10.0, heavy=True)
 QUICK = Effort(rounds=1, grid_rounds=1, seconds=1.0, idle_seconds=2.0, heavy=False)
-# Two versions differ by a few percent, and a single round by more.
-QUICK_AGAINST = QUICK._replace(rounds=5, grid_rounds=3)
+# Two versions differ by a few percent, and a single round by more: many short ones.
+QUICK_AGAINST = QUICK._replace(rounds=5, grid_rounds=5, seconds=0.5)
 
 
 class LoadFailed(Exception):

@@ -74,3 +74,10 @@ SUITES: dict[str, dict[str, Scenario]] = {
         "tls": tls,
     },
 }
+
+# The rows that most changes touch, so that a quick run ends in a few minutes.
+ESSENTIAL = (
+    *("startup", "memory", "requests", "latency"),
+    *("produce", "produce-raw", "consume", "consume-raw"),
+    *("commits", "transactions", "share-groups"),
+)

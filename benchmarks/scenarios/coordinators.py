@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchmarks.bench import Bench, Outcome, run_load
 from benchmarks.peers.peer import Flush, Peer, Server
-from benchmarks.results import SUBJECT, Better, Requirement, Row
+from benchmarks.results import Better, Requirement, Row
 from benchmarks.scenarios.produce import AT_LEAST_KAFKA
 
 FLUSHES = (Flush.OS, Flush.ACK)
@@ -138,14 +138,18 @@ def transactions(bench: Bench) -> None:
 def in_turn(bench: Bench, flush: Flush, rounds: int) -> Iterator[Peer]:
     """The bench's peers, without those that cannot flush internal topics on acknowledgement."""
     for peer in bench.in_turn(rounds):
-        if flush is not Flush.ACK or peer.name == SUBJECT:
+        if flush is not Flush.ACK or not peer.shares_server():
             yield peer
 
 
 def _measure_all(bench: Bench, cases: tuple[Case, ...]) -> None:
     for case in cases:
-        for flush in FLUSHES:
+        for flush in flushes(bench):
             _measure(bench, case, flush)
+
+
+def flushes(bench: Bench) -> tuple[Flush, ...]:
+    return FLUSHES if bench.effort.heavy else FLUSHES[:1]
 
 
 def _measure(bench: Bench, case: Case, flush: Flush) -> None:

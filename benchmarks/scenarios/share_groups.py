@@ -3,7 +3,7 @@
 from benchmarks.bench import Bench, LoadFailed, run_load
 from benchmarks.peers.peer import Flush, Server
 from benchmarks.results import SUBJECT, Better, Row
-from benchmarks.scenarios.coordinators import FLUSHES, in_turn
+from benchmarks.scenarios.coordinators import flushes, in_turn
 
 RECORDS = 200_000
 VALUE_SIZE = 100
@@ -12,7 +12,7 @@ VALUE_SIZE = 100
 def share_groups(bench: Bench) -> None:
     """One consumer that accepts every record; peers without share groups are left out."""
     records = RECORDS if bench.effort.heavy else RECORDS // 10
-    for flush in FLUSHES:
+    for flush in flushes(bench):
         label = f"1 consumer, {VALUE_SIZE} B, 1 partition, flush {flush}"
         row = Row("share group", label, "deliveries/s", Better.HIGHER)
         for peer in in_turn(bench, flush, bench.effort.grid_rounds):
