@@ -15,6 +15,8 @@ import pytest
 from ottla.handlers.api import ColdApi, HotApi
 from ottla.handlers.table import API_TABLE
 
+pytestmark = pytest.mark.xdist_group("tidy")  # So that each file is parsed once.
+
 ROOT = Path(__file__).parent.parent
 TESTS_ROOT = ROOT / "tests"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -56,12 +58,17 @@ def name_of(path: Path) -> str:
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def functions() -> list[tuple[str, Function]]:
     """Functions by the name used in the lists above."""
     return [
         (f"{name_of(path)}:{node.name}", node)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, Function)
     ]
 
@@ -95,7 +102,7 @@ def test_what_has_many_parameters_takes_them_by_name() -> None:
 def test_a_handler_opens_with_the_versions_that_the_table_serves(api: HotApi | ColdApi) -> None:
     module = api.module.__name__ if isinstance(api, ColdApi) else api.handle.__module__
     path = ROOT / "src" / f"{module.replace('.', '/')}.py"
-    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    docstring = ast.get_docstring(tree_of(path))
     assert docstring is not None
     header = re.match(r"(\w+) \((\d+)\): v(\d+)(?:-v(\d+))?\b", docstring)
     assert header is not None, f"{path.name} opens with no name, key and versions"
@@ -146,7 +153,7 @@ def test_a_module_logs_under_its_own_name_or_that_of_its_package() -> None:
     others = set()
     for path in SOURCES:
         module = name_of(path).removesuffix(".py").replace("/", ".")
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if not (isinstance(node, ast.Assign) and "getLogger(" in ast.unparse(node.value)):
                 continue
             assert ast.unparse(node.targets[0]) == "logger", module
@@ -163,7 +170,7 @@ def test_a_package_has_each_public_class_once() -> None:
     for path in SOURCES:
         root, *parts = name_of(path).removesuffix(".py").split("/")
         package = parts[0] if root == "ottla" else root
-        for node in ast.parse(path.read_text()).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules[package, node.name].add("/".join(parts))
     twice = {key for key, found in modules.items() if len(found) > 1}
