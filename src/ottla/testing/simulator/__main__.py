@@ -80,7 +80,7 @@ def _parse() -> argparse.Namespace:
         type=int,
         choices=(1, 2),
         metavar="NODES",
-        help="nothing but this: one or two of three nodes are gone, by default for an hour",
+        help="nothing but this: one or two of three nodes are gone, for a quarter of an hour",
     )
     parser.add_argument(
         "--duration",

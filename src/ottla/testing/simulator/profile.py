@@ -30,7 +30,7 @@ class Profile:
 
 
 def absence(count: int) -> Profile:
-    """An hour without so many of three nodes, with few clients."""
+    """A quarter of an hour without so many of three nodes, with few clients."""
     return Profile(
         nodes_count=3,
         partitions_count=1,
@@ -39,7 +39,7 @@ def absence(count: int) -> Profile:
         consumer_members_count=1,
         copiers_count=1,
         round_interval_s=10.0,
-        duration_s=3_600.0,
+        duration_s=900.0,
         absent_count=count,
     )
 

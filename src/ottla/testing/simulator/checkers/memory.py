@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 WARM_UP_S: Final = 60.0
 INTERVAL_S: Final = 30.0
-OBJECTS_MAX: Final = 10_000  # More than after the warm-up, of a node.
-BYTES_MAX: Final = 10 << 20
+OBJECTS_MAX: Final = 2_500  # More than after the warm-up, of a node.
+BYTES_MAX: Final = 5 << 19
 TYPES_SHOWN: Final = 6
 
 _PRODUCT: Final = "ottla."
