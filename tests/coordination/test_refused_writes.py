@@ -15,7 +15,6 @@ from ottla.network.peers import PeerUnreachable
 from ottla.protocol.errors import ErrorCode
 
 TOPIC = "__consumer_offsets"
-JOIN_GROUP = 11
 RETRY_S = 0.1
 LOADING = {ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available}
 CONFIGS: dict[str, Any] = {"cleanup_policy": "compact", "min_insync_replicas": "2"}
@@ -40,8 +39,6 @@ class Client:
         )
         response: JoinGroupResponse = await self._cluster.world.peers.call(
             self._cluster.leader(TOPIC).simulated.address,
-            JOIN_GROUP,
-            9,
             request,
             timeout_ms=120_000,
             purpose=f"join of {self._name}",

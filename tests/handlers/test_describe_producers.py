@@ -5,7 +5,6 @@ from tests.kits.brokers import Cluster, run
 
 from ottla.protocol.errors import ErrorCode
 
-DESCRIBE_PRODUCERS = 61
 ASKING = DescribeProducersRequest(
     topics=(TopicRequest(name=TopicName("orders"), partition_indexes=(i32(0), i32(1))),)
 )
@@ -19,12 +18,7 @@ def test_every_replica_describes_producers() -> None:
         await cluster.leader("orders").produce("orders", "a")
         for broker in cluster.brokers.values():
             response = await cluster.world.peers.call(
-                broker.simulated.address,
-                DESCRIBE_PRODUCERS,
-                0,
-                ASKING,
-                timeout_ms=60_000,
-                purpose="describe",
+                broker.simulated.address, ASKING, timeout_ms=60_000, purpose="describe"
             )
             codes = [partition.error_code for partition in response.topics[0].partitions]
             assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]

@@ -49,7 +49,6 @@ T = TypeVar("T")
 
 CONTROLLER = 9
 ACKS_ALL = -1
-PRODUCE = 0
 SHORT_LAG_MAX_MS = 200
 _HOURS_MS = "36000000"
 _CALM = {
@@ -158,9 +157,8 @@ class BrokerOfCluster:
         try:
             response = await self.cluster.world.peers.call(
                 self.simulated.address,
-                PRODUCE,
-                9,
                 request,
+                version=9,
                 timeout_ms=3_600_000,
                 purpose=f"produce {next(self.cluster.connections)}",
             )

@@ -32,7 +32,7 @@ async def _ask_at_once(peers: Peers, address: Address, _: bytes) -> None:
     request = newest_request_type(API_VERSIONS_KEY)(
         client_software_name="test", client_software_version="1"
     )
-    await peers.call(address, API_VERSIONS_KEY, 3, request, timeout_ms=60_000, at_once=True)
+    await peers.call(address, request, version=3, timeout_ms=60_000, at_once=True)
 
 
 @pytest.mark.usefixtures("quick")

@@ -71,7 +71,7 @@ def test_a_call_gets_the_newest_entity_of_its_response(run: Run) -> None:
 
     async def main() -> None:
         async with serving(dispatch) as server, calling() as peers:
-            response = await peers.call(address_of(server), VOTE, 1, request, timeout_ms=LONG_MS)
+            response = await peers.call(address_of(server), request, version=1, timeout_ms=LONG_MS)
             assert response == newest_response_type(VOTE)(error_code=ErrorCode.none, topics=())
             assert seen == [(VOTE, 1, "node-1"), request]
 
@@ -226,7 +226,7 @@ def test_a_response_that_cannot_be_read_ends_the_connection(run: Run) -> None:
     async def main() -> None:
         async with serving(dispatch) as server, calling() as peers:
             with pytest.raises(PeerUnreachable, match="a response that is wrong"):
-                await peers.call(address_of(server), API_VERSIONS, 3, request, timeout_ms=LONG_MS)
+                await peers.call(address_of(server), request, version=3, timeout_ms=LONG_MS)
             await until(lambda: not server.sessions)
 
     run(main())

@@ -106,8 +106,6 @@ async def knock_until(done: "asyncio.Future[Any]", port: int, voter_id: int = 1)
         try:
             await peers.call(
                 Address(HOST, port),
-                entity.__api_key__,
-                entity.__version__,
                 entity,
                 timeout_ms=1000 * WAIT_FOR_IT_S,
                 at_once=True,

@@ -39,8 +39,6 @@ class Peers:
     async def call(
         self,
         address: Address,
-        _key: int,
-        _version: int,
         request: VoteRequest,
         *,
         timeout_ms: int,

@@ -39,8 +39,6 @@ def exchange_with(peers: Peers, address: Address) -> Exchange:
         try:
             return await peers.call(
                 address,
-                request.__api_key__,
-                request.__version__,
                 request,
                 timeout_ms=TIMEOUT_MS,
                 purpose=PURPOSE,

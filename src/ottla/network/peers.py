@@ -100,19 +100,22 @@ class Peers:
     async def call(
         self,
         address: Address,
-        api_key: int,
-        api_version: int,
-        request: object,
+        request: Any,
         *,
         timeout_ms: float,
         purpose: str = "",
         at_once: bool = False,
+        version: int | None = None,
     ) -> Any:
-        """`request` and the response are the newest entities of `protocol.codec`.
+        """`request` and the response are the newest entities of `protocol.codec`. They are sent in
+        that version, unless another one is given.
 
         `at_once`: a peer that does not answer is retried without a wait, and its absence is not
         recorded. The caller handles the waits.
         """
+
+        api_key = request.__api_key__
+        api_version = request.__version__ if version is None else version
 
         def build(correlation_id: int) -> bytes:
             return write_request(api_key, api_version, correlation_id, self.client_id, request)

@@ -189,9 +189,8 @@ class Joining:
         )
         response = await self._peers.call(
             address,
-            _DESCRIBE_CLUSTER_KEY,
-            _DESCRIBE_CLUSTER_VERSION,
             request,
+            version=_DESCRIBE_CLUSTER_VERSION,
             timeout_ms=timeout_s * 1000,
             purpose="joining",
             at_once=True,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_MS: Final = 3_000
-_VERSION: Final = 2
 
 
 class MetadataRepair:
@@ -94,14 +93,8 @@ class MetadataRepair:
     async def _has_leader(self, address: Address, cluster_id: str) -> bool:
         try:
             found = await self._joining.ask(address)
-            request = _request()
             response = await self._peers.call(
-                address,
-                request.__api_key__,
-                _VERSION,
-                request,
-                timeout_ms=_TIMEOUT_MS,
-                purpose="repair",
+                address, _request(), timeout_ms=_TIMEOUT_MS, purpose="repair"
             )
         except PeerUnreachable:
             return False

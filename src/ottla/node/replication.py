@@ -124,8 +124,6 @@ async def ask_broker(
     try:
         return await peers.call(
             address,
-            request.__api_key__,
-            request.__version__,
             request,
             timeout_ms=timeout_ms,
             purpose=purpose,

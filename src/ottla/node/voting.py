@@ -179,8 +179,6 @@ class Voting:
                 return
             response = await self._peers.call(
                 address,
-                entity.__api_key__,
-                entity.__version__,
                 entity,
                 timeout_ms=_CALL_TIMEOUT_MS,
                 purpose="quorum",

@@ -139,8 +139,6 @@ class AbsentBrokers:
         try:
             response = await self._peers.call(
                 address,
-                entity.__api_key__,
-                entity.__version__,
                 entity,
                 timeout_ms=_TIMEOUT_MS,
                 purpose=_PURPOSE,

@@ -159,8 +159,6 @@ class Controller:
         )
         return await self._peers.call(
             address,
-            _ENVELOPE_KEY,
-            envelope.__version__,
             envelope,
             timeout_ms=max(0.0, deadline - self._loop.time()) * 1000,
             purpose=_PURPOSE,

@@ -82,9 +82,8 @@ class EndedBrokers:
             try:
                 await self._peers.call(
                     address,
-                    _API_VERSIONS_KEY,
-                    _API_VERSIONS_VERSION,
                     request,
+                    version=_API_VERSIONS_VERSION,
                     timeout_ms=_TIMEOUT_MS,
                     purpose=_PURPOSE,
                 )

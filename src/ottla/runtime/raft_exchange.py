@@ -140,8 +140,6 @@ class RaftExchange:
         entity: Any = request_to_wire(request)
         response = await self._peers.call(
             address,
-            entity.__api_key__,
-            entity.__version__,
             entity,
             timeout_ms=self._timeout_ms,
             purpose=_FETCHES if isinstance(request, FetchRequest) else _OTHERS,

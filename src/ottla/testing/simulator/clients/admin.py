@@ -33,10 +33,6 @@ from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 from ottla.testing.simulator.clients.client import Client, Unavailable, check
 
-CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS = 19, 20, 37
-INCREMENTAL_ALTER_CONFIGS = 44
-ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS = 43, 45
-DESCRIBE_QUORUM, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REMOVE_RAFT_VOTER = 55, 60, 64, 81
 TIMEOUT_MS = 5_000
 CALL_TIMEOUT_MS = 2 * TIMEOUT_MS
 PREFERRED = i8(0)
@@ -72,7 +68,7 @@ class Admin:
         request = CreateTopicsRequest(
             topics=(topic,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
         )
-        response = await self._call(CREATE_TOPICS, 7, request)
+        response = await self._call(7, request)
         (created,) = response.topics
         _check_replication(created.error_code, ErrorCode.topic_already_exists)
         self.client.tell(f"created {name}")
@@ -81,7 +77,7 @@ class Admin:
         """By its id: a request that comes late does not hit the next topic of the name."""
         state = DeleteTopicState(name=None, topic_id=topic_id)
         request = DeleteTopicsRequest(topics=(state,), timeout=milliseconds(TIMEOUT_MS))
-        response = await self._call(DELETE_TOPICS, 6, request)
+        response = await self._call(6, request)
         (deleted,) = response.responses
         if deleted.error_code is not ErrorCode.unknown_topic_id:
             check(deleted.error_code)
@@ -92,7 +88,7 @@ class Admin:
         request = CreatePartitionsRequest(
             topics=(wanted,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
         )
-        response = await self._call(CREATE_PARTITIONS, 3, request)
+        response = await self._call(3, request)
         (created,) = response.results
         _check_replication(created.error_code, ErrorCode.invalid_partitions)
         self.client.tell(f"{topic} has {count} partitions")
@@ -106,7 +102,7 @@ class Admin:
             configs=(change,),
         )
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        response = await self._call(INCREMENTAL_ALTER_CONFIGS, 1, request)
+        response = await self._call(1, request)
         (altered,) = response.responses
         check(altered.error_code)
 
@@ -127,7 +123,7 @@ class Admin:
                 for topic, partitions in topics.items()
             ),
         )
-        response = await self._call(ALTER_PARTITION_REASSIGNMENTS, 1, request)
+        response = await self._call(1, request)
         check(response.error_code)
         for topic in response.responses:
             for each in topic.partitions:
@@ -137,7 +133,7 @@ class Admin:
         request = ElectLeadersRequest(
             election_type=PREFERRED, topic_partitions=None, timeout=milliseconds(TIMEOUT_MS)
         )
-        response = await self._call(ELECT_LEADERS, 2, request)
+        response = await self._call(2, request)
         check(response.error_code)
 
     async def replicas(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -152,7 +148,7 @@ class Admin:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
-        response = await self._call(DESCRIBE_CLUSTER, 2, request)
+        response = await self._call(2, request)
         check(response.error_code)
         return all(each.is_fenced for each in response.brokers if each.broker_id == broker_id)
 
@@ -161,7 +157,7 @@ class Admin:
             topic_name=TopicName(CLUSTER_METADATA_TOPIC),
             partitions=(PartitionData(partition_index=i32(0)),),
         )
-        response = await self._call(DESCRIBE_QUORUM, 2, DescribeQuorumRequest(topics=(topic,)))
+        response = await self._call(2, DescribeQuorumRequest(topics=(topic,)))
         check(response.error_code)
         ((described,),) = (each.partitions for each in response.topics)
         check(described.error_code)
@@ -175,7 +171,7 @@ class Admin:
 
     async def unregister(self, broker_id: int) -> None:
         request = UnregisterBrokerRequest(broker_id=BrokerId(broker_id))
-        response = await self._call(UNREGISTER_BROKER, 0, request)
+        response = await self._call(0, request)
         if response.error_code is not ErrorCode.broker_id_not_registered:
             check(response.error_code)
 
@@ -185,12 +181,12 @@ class Admin:
             voter_id=i32(replica_id),
             voter_directory_id=directory_id,  # type: ignore[arg-type]
         )
-        response = await self._call(REMOVE_RAFT_VOTER, 0, request)
+        response = await self._call(0, request)
         if response.error_code is not ErrorCode.voter_not_found:
             check(response.error_code)
 
-    async def _call(self, api_key: int, version: int, request: object):  # type: ignore[no-untyped-def]
-        return await self.client.call_any(api_key, version, request, timeout_ms=CALL_TIMEOUT_MS)
+    async def _call(self, version: int, request: object):  # type: ignore[no-untyped-def]
+        return await self.client.call_any(version, request, timeout_ms=CALL_TIMEOUT_MS)
 
 
 def _check_replication(code: ErrorCode, *done: ErrorCode) -> None:

@@ -23,7 +23,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.clients.consumption import Consumption
 from ottla.testing.simulator.violation import Violation
 
-JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 SESSION_TIMEOUT_MS = 6_000
 REBALANCE_TIMEOUT_MS = 8_000
 HEARTBEAT_INTERVAL_S = 1.0
@@ -91,7 +90,6 @@ class ClassicMember:
         self._member_id, self._generation = joined.member_id, joined.generation_id
         assignments = self._assign(joined) if joined.leader == joined.member_id else ()
         synced = await self._call(
-            SYNC_GROUP,
             5,
             SyncGroupRequest(
                 group_id=GroupId(consumption.group),
@@ -116,7 +114,6 @@ class ClassicMember:
         subscription = struct.pack(">hih", 0, 1, len(topic)) + topic + struct.pack(">i", -1)
         protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=subscription)
         return await self._call(
-            JOIN_GROUP,
             9,
             JoinGroupRequest(
                 group_id=GroupId(self._consumption.group),
@@ -153,7 +150,7 @@ class ClassicMember:
             member_id=self._member_id,
             group_instance_id=None,
         )
-        response = await self._call(HEARTBEAT, 4, request)
+        response = await self._call(4, request)
         if response.error_code in {ErrorCode.none, ErrorCode.rebalance_in_progress}:
             self._heard_at = self._client.now
             self._consumption.confirm(sorted(self._consumption.owned), self._member_id, sent_at)
@@ -164,12 +161,10 @@ class ClassicMember:
         leaving = MemberIdentity(member_id=self._member_id, group_instance_id=None, reason=None)
         request = LeaveGroupRequest(group_id=GroupId(self._consumption.group), members=(leaving,))
         try:
-            await self._call(LEAVE_GROUP, 5, request)
+            await self._call(5, request)
         except Unavailable as error:
             self._client.tell(f"leaves without a word: {error}")
 
-    async def _call(self, api_key: int, version: int, request: object, **options: int) -> Any:
+    async def _call(self, version: int, request: object, **options: int) -> Any:
         address = await self._consumption.coordinator()
-        return await self._client.call(
-            address, api_key, version, request, purpose="group", **options
-        )
+        return await self._client.call(address, version, request, purpose="group", **options)

@@ -19,7 +19,6 @@ from ottla.protocol.topics import TopicPartition
 if TYPE_CHECKING:
     from ottla.testing.simulator.host import Host
 
-METADATA, FIND_COORDINATOR = 3, 10
 CALL_TIMEOUT_MS = 3_000
 BACKOFF_S = 0.1
 
@@ -92,7 +91,6 @@ class Client:
     async def call(
         self,
         address: Address,
-        api_key: int,
         version: int,
         request: object,
         *,
@@ -101,21 +99,20 @@ class Client:
     ) -> Any:
         try:
             return await self._peers.call(
-                address, api_key, version, request, purpose=purpose, timeout_ms=timeout_ms
+                address, request, version=version, purpose=purpose, timeout_ms=timeout_ms
             )
         except PeerUnreachable as error:
             raise Unavailable(str(error)) from error
 
     async def call_any(
-        self, api_key: int, version: int, request: object, *, timeout_ms: int = CALL_TIMEOUT_MS
+        self, version: int, request: object, *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> Any:
         address = self.chance.choice(self._bootstrap)
-        return await self.call(address, api_key, version, request, timeout_ms=timeout_ms)
+        return await self.call(address, version, request, timeout_ms=timeout_ms)
 
     async def refresh(self) -> None:
         """Learn from some broker who leads what."""
         response = await self.call_any(
-            METADATA,
             13,
             MetadataRequest(
                 topics=None,
@@ -178,7 +175,7 @@ class Client:
         if known is not None:
             return known
         request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
-        response = await self.call_any(FIND_COORDINATOR, 6, request)
+        response = await self.call_any(6, request)
         (found,) = response.coordinators
         check(found.error_code)
         address = self._coordinators[key_type, key] = Address(found.host, found.port)

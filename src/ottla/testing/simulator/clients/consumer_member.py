@@ -22,7 +22,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.clients.consumption import Consumption
 from ottla.testing.simulator.violation import Violation
 
-CONSUMER_GROUP_HEARTBEAT = 68
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 REBALANCE_TIMEOUT_MS = 5_000
 
@@ -121,7 +120,6 @@ class ConsumerMember:
         sent_at = self._client.now
         response = await self._client.call(
             await consumption.coordinator(),
-            CONSUMER_GROUP_HEARTBEAT,
             1,
             self._request(epoch, topic_id, owned if owned != self._reported else None),
             purpose="heartbeat",
@@ -171,7 +169,6 @@ class ConsumerMember:
             topic_id = await self._client.topic_id(self._topic)
             await self._client.call(
                 await self._consumption.coordinator(),
-                CONSUMER_GROUP_HEARTBEAT,
                 1,
                 self._request(LEAVE_EPOCH, topic_id, None),
                 purpose="heartbeat",

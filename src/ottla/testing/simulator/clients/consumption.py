@@ -26,7 +26,6 @@ from ottla.testing.simulator.events import (
     Processed,
 )
 
-OFFSET_COMMIT, OFFSET_FETCH = 8, 9
 GROUP_KEY_TYPE = 0
 WAIT_MS = 300
 
@@ -118,7 +117,7 @@ class Consumption:
             ),
             require_stable=True,
         )
-        response = await client.call(await self.coordinator(), OFFSET_FETCH, version, request)
+        response = await client.call(await self.coordinator(), version, request)
         (group,) = response.groups
         self._check(group.error_code)
         ((found,),) = (each.partitions for each in group.topics)
@@ -157,7 +156,7 @@ class Consumption:
             ),
         )
         version = client.chance.choice((9, 10))
-        response = await client.call(await self.coordinator(), OFFSET_COMMIT, version, request)
+        response = await client.call(await self.coordinator(), version, request)
         return [each.error_code for topic in response.topics for each in topic.partitions]
 
     def _tell_committed(self, offsets: dict[TopicPartition, int], *, known: bool) -> None:

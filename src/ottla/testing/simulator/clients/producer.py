@@ -24,7 +24,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.events import Acknowledged, Sent
 from ottla.testing.simulator.violation import Violation
 
-PRODUCE, INIT_PRODUCER_ID = 0, 22
 ACKS_ALL = -1
 BATCHES_PER_ROUND_MAX = 5
 RECORDS_PER_BATCH_MAX = 3
@@ -93,7 +92,7 @@ class Producer:
                 transactional_id=None, transaction_timeout=milliseconds(60_000)
             )
             try:
-                response = await client.call_any(INIT_PRODUCER_ID, 5, request)
+                response = await client.call_any(5, request)
                 check(response.error_code)
             except Unavailable:
                 await client.back_off()
@@ -177,7 +176,6 @@ class Producer:
         try:
             response = await self._client.call(
                 address,
-                PRODUCE,
                 self._version,
                 self._request(batch),
                 purpose=f"produce {self._partition}",

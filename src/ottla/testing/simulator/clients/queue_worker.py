@@ -39,8 +39,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.events import Delivered, QueueDrained, Settled
 from ottla.testing.simulator.host import Host
 
-INCREMENTAL_ALTER_CONFIGS = 44
-SHARE_GROUP_HEARTBEAT, SHARE_FETCH, DELIVERY_ACKNOWLEDGE = 76, 78, 10_000
 GROUP_KEY_TYPE = 0
 GROUP_RESOURCE, SET = i8(32), i8(0)
 RECORD_LIMIT = i8(1)
@@ -108,7 +106,6 @@ class QueueWorker:
             resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=configs
         )
         altered = await client.call_any(
-            INCREMENTAL_ALTER_CONFIGS,
             1,
             IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False),
         )
@@ -121,7 +118,7 @@ class QueueWorker:
         )
         try:
             coordinator = await client.coordinator(GROUP_KEY_TYPE, GROUP)
-            response = await client.call(coordinator, SHARE_GROUP_HEARTBEAT, 1, request)
+            response = await client.call(coordinator, 1, request)
             check(response.error_code)
         except Unavailable:
             client.forget_coordinator(GROUP_KEY_TYPE, GROUP)
@@ -152,7 +149,7 @@ class QueueWorker:
         hold_ms = client.chance.choice(HOLDS_MS)
         sent_at, sent_ms, moved_ms = client.now, host.now_ms(), host.wall_offset_ms
         request = await self._fetch_request(partition, hold_ms)
-        response = await client.call(address, SHARE_FETCH, 2, request, purpose=f"{partition}")
+        response = await client.call(address, 2, request, purpose=f"{partition}")
         check(response.error_code)
         answers = [data for topic in response.responses for data in topic.partitions]
         for data in answers:
@@ -255,7 +252,7 @@ class QueueWorker:
         )
         group = AcknowledgedGroup(group_id=GroupId(GROUP), topics=topics)
         request = DeliveryAcknowledgeRequest(groups=(group,))
-        response: Any = await self._client.call(address, DELIVERY_ACKNOWLEDGE, 0, request)
+        response: Any = await self._client.call(address, 0, request)
         (answer,) = response.groups[0].topics[0].partitions
         check(answer.error_code)
         code: ErrorCode = answer.deliveries[0].error_code

@@ -16,7 +16,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.events import Read, ReadRecord
 from ottla.testing.simulator.violation import Violation
 
-FETCH = 1
 WAIT_MS_MAX = 500
 PARTITION_BYTES_MAX = 65_536
 
@@ -99,7 +98,7 @@ class Fetcher:
             forgotten_topics_data=(),
         )
         purpose = f"fetch {self.partition}"
-        response = await client.call(leader.address, FETCH, self._version, request, purpose=purpose)
+        response = await client.call(leader.address, self._version, request, purpose=purpose)
         check(response.error_code)
         (topic_response,) = response.responses
         (data,) = topic_response.partitions

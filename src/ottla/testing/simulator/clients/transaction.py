@@ -31,8 +31,6 @@ from ottla.records.builder import Record, build_batch
 from ottla.testing.simulator.clients.client import Client, Unavailable, check
 from ottla.testing.simulator.clients.consumption import GROUP_KEY_TYPE
 
-PRODUCE, INIT_PRODUCER_ID = 0, 22
-ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 24, 25, 26, 28
 TRANSACTION_KEY_TYPE = 1
 TIMEOUT_MS = 3_000
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -55,7 +53,7 @@ class TransactionalProducer:
             transactional_id=self._transactional_id,
             transaction_timeout=milliseconds(TRANSACTION_TIMEOUT_MS),
         )
-        response = await self._call_coordinator(INIT_PRODUCER_ID, 5, request)
+        response = await self._call_coordinator(5, request)
         check(response.error_code)
         self._identify(response.producer_id, response.producer_epoch)
 
@@ -83,7 +81,7 @@ class TransactionalProducer:
         address = await self._client.coordinator(GROUP_KEY_TYPE, group)
         version = 5 if self._adds_by_itself else 4
         try:
-            response = await self._client.call(address, TXN_OFFSET_COMMIT, version, request)
+            response = await self._client.call(address, version, request)
             ((result,),) = (each.partitions for each in response.topics)
             check(result.error_code)
         except Unavailable:
@@ -98,7 +96,7 @@ class TransactionalProducer:
             committed=commit,
         )
         version = 5 if self._adds_by_itself else 4
-        response = await self._call_coordinator(END_TXN, version, request)
+        response = await self._call_coordinator(version, request)
         check(response.error_code)
         if self._adds_by_itself:
             self._identify(response.producer_id, response.producer_epoch)
@@ -122,7 +120,7 @@ class TransactionalProducer:
             ),
         )
         request = AddPartitionsToTxnRequest(transactions=(transaction,))
-        response = await self._call_coordinator(ADD_PARTITIONS_TO_TXN, 3, request)
+        response = await self._call_coordinator(3, request)
         (result,) = response.results_by_transaction
         for topic_result in result.topic_results:
             for each in topic_result.results_by_partition:
@@ -135,7 +133,7 @@ class TransactionalProducer:
             producer_epoch=self._epoch,
             group_id=GroupId(group),
         )
-        response = await self._call_coordinator(ADD_OFFSETS_TO_TXN, 4, request)
+        response = await self._call_coordinator(4, request)
         check(response.error_code)
 
     async def _produce(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
@@ -165,7 +163,7 @@ class TransactionalProducer:
         version = 12 if self._adds_by_itself else 10
         try:
             response = await client.call(
-                leader.address, PRODUCE, version, request, timeout_ms=2 * TIMEOUT_MS
+                leader.address, version, request, timeout_ms=2 * TIMEOUT_MS
             )
             ((result,),) = (each.partition_responses for each in response.responses)
             check(result.error_code)
@@ -174,11 +172,11 @@ class TransactionalProducer:
             raise
         self._sequences[partition] = sequence + len(values)
 
-    async def _call_coordinator(self, api_key: int, version: int, request: object) -> Any:
+    async def _call_coordinator(self, version: int, request: object) -> Any:
         client, key = self._client, self._transactional_id
         address = await client.coordinator(TRANSACTION_KEY_TYPE, key)
         try:
-            return await client.call(address, api_key, version, request)
+            return await client.call(address, version, request)
         except Unavailable:
             client.forget_coordinator(TRANSACTION_KEY_TYPE, key)
             raise
