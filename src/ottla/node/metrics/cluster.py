@@ -1,7 +1,6 @@
 """The cluster according to this node's image, and the quorum behind it."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla import __version__
 from ottla.controller.image import MetadataImage
@@ -48,15 +47,8 @@ _KAFKA_BROKERS = SECTION.gauge(
 )
 
 
-class ClusterSources(NamedTuple):
-    node_id: int
-    image: MetadataImage
-    quorum: MetadataQuorum
-
-
-def collect(sources: ClusterSources) -> Iterator[str]:
-    image, quorum = sources.image, sources.quorum
-    yield from _BUILD.lines([(labelled(_BUILD.labels, (__version__, sources.node_id)), 1)])
+def collect(node_id: int, image: MetadataImage, quorum: MetadataQuorum) -> Iterator[str]:
+    yield from _BUILD.lines([(labelled(_BUILD.labels, (__version__, node_id)), 1)])
     brokers = copied(image.brokers.values)
     fenced_count = sum(broker.fenced for broker in brokers)
     active_count = len(brokers) - fenced_count

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.coordination.coordinators import Coordinators
 from ottla.node.config import METRICS_GROUPS_MAX
@@ -10,7 +10,6 @@ from ottla.node.metrics.family import Family, Number, Section, copied, labelled
 from ottla.node.metrics.lag import GroupLag, LagWatch
 from ottla.protocol.errors import ApiError
 from ottla.records.batch import NO_TIMESTAMP
-from ottla.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
@@ -68,17 +67,16 @@ class Rebalances:
         )
 
 
-class GroupSources(NamedTuple):
-    coordinators: "Coordinators[GroupMachine]"
-    watch: LagWatch
-    rebalances: Rebalances
-    clock: Clock
-    groups_max: int
-
-
-def collect(sources: GroupSources) -> Iterator[str]:
+def collect(
+    coordinators: "Coordinators[GroupMachine]",
+    watch: LagWatch,
+    rebalances: Rebalances,
+    now_ms: int,
+    *,
+    groups_max: int,
+) -> Iterator[str]:
     groups: list[GroupOverview] = []
-    for runtime in sources.coordinators.all():
+    for runtime in coordinators.all():
         try:
             groups.extend(copied(runtime.machine.overview))
         except ApiError:
@@ -87,13 +85,13 @@ def collect(sources: GroupSources) -> Iterator[str]:
     states = Counter((group.type_name, group.state_name) for group in groups)
     rows = [(labelled(_GROUPS.labels, key), count) for key, count in sorted(states.items())]
     yield from _GROUPS.lines(rows)
-    sources.rebalances.see(groups)
-    yield from _REBALANCES.line(sources.rebalances.count)
-    yield from _LEFT_OUT.line(sources.watch.left_out_count)
-    if sources.groups_max:
-        yield from _lags(sources.watch.lags, sources.clock.now_ms())
+    rebalances.see(groups)
+    yield from _REBALANCES.line(rebalances.count)
+    yield from _LEFT_OUT.line(watch.left_out_count)
+    if groups_max:
+        yield from _lags(watch.lags, now_ms)
         members = [(group.group_id, group.members_count) for group in groups]
-        yield from _KAFKA_MEMBERS.by(members[: sources.groups_max])
+        yield from _KAFKA_MEMBERS.by(members[:groups_max])
 
 
 def _lags(lags: list[GroupLag], now_ms: int) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Logins, throttled clients, and the expiry of certificates."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.network.counters import NetworkCounters
 from ottla.node.locks import Locks
@@ -39,18 +38,12 @@ _ACCEPT_PAUSES = SECTION.counter(
 )
 
 
-class LockSources(NamedTuple):
-    network: NetworkCounters
-    quotas: ClientQuotas
-    locks: Locks
-
-
-def collect(sources: LockSources) -> Iterator[str]:
-    network, throttles = sources.network, sources.quotas.throttles
+def collect(network: NetworkCounters, quotas: ClientQuotas, locks: Locks) -> Iterator[str]:
+    throttles = quotas.throttles
     kinds = (("full", network.handshakes_full), ("resumed", network.handshakes_resumed))
     yield from _HANDSHAKES.by(kinds)
     yield from _LOGINS.by(sorted(network.logins.items()))
-    yield from _CERTIFICATES.by(sorted(sources.locks.certificates_end().items()))
+    yield from _CERTIFICATES.by(sorted(locks.certificates_end().items()))
     yield from _THROTTLES.by((key, throttle.count) for key, throttle in throttles.items())
     yield from _THROTTLED.by((key, throttle.total_ms / 1000) for key, throttle in throttles.items())
     yield from _ACCEPT_PAUSES.line(network.accept_pauses)

@@ -8,9 +8,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
+from ottla.handlers.broker import Broker
+from ottla.network.server import Server
+from ottla.node.config import METRICS_GROUPS_MAX, METRICS_PARTITIONS, METRICS_TOPICS
 from ottla.node.metrics import (
     clients,
     cluster,
@@ -24,8 +28,13 @@ from ottla.node.metrics import (
     transactions,
 )
 from ottla.node.metrics.family import Section
+from ottla.node.metrics.lag import LagWatch
+from ottla.node.metrics.loop_lag import LoopLag
+from ottla.node.node_parts import Parts
 from ottla.node.probe import ProbeCounters
-from ottla.runtime.client_metrics import ClientMetrics
+from ottla.node.quorum import MetadataQuorum
+from ottla.protocol.lazy_dataclass import dataclass
+from ottla.transactions.config import TRANSACTION_MAX_TIMEOUT_MS
 
 SECTIONS: Final[tuple[Section, ...]] = (
     requests.SECTION,
@@ -46,25 +55,19 @@ _PACK_LEVEL: Final = 1
 _GZIP: Final = 31  # The largest window, and gzip's header.
 
 
-class Sources(NamedTuple):
-    requests: requests.RequestSources
-    locks: locks.LockSources
-    cluster: cluster.ClusterSources
-    topics: topics.TopicSources
-    storage: storage.StorageSources
-    groups: groups.GroupSources
-    shares: shares.ShareSources
-    transactions: transactions.TransactionSources
-    probed: Mapping[int, ProbeCounters]
-    clients: ClientMetrics
-
-
+@dataclass(slots=True, kw_only=True)
 class Page:
-    def __init__(self, sources: Sources, process: Callable[[], bytes]) -> None:
-        """`process` returns metrics of the process, its memory and files."""
-        self._sources = sources
-        self._process = process
-        self._lock = threading.Lock()  # One page at a time.
+    parts: Parts
+    quorum: MetadataQuorum
+    broker: Broker
+    server: Server
+    loop_lag: LoopLag
+    lag_watch: LagWatch
+    probed: Mapping[int, ProbeCounters]
+    process: Callable[[], bytes]  # Metrics of the process, its memory and files.
+    _rebalances: groups.Rebalances = field(init=False, default_factory=groups.Rebalances)
+    # One page at a time.
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def render(self, *, packed: bool = False) -> bytes:
         """Call in a separate thread; `packed` uses gzip. Few lines are in memory at a time."""
@@ -81,17 +84,32 @@ class Page:
             while some := list(islice(lines, _LINES_AT_A_TIME)):
                 yield "".join(some).encode()
                 time.sleep(_PAUSE_S)
-            yield self._process()
+            yield self.process()
 
     def _lines(self) -> Iterator[str]:
-        sources = self._sources
-        yield from requests.collect(sources.requests)
-        yield from locks.collect(sources.locks)
-        yield from cluster.collect(sources.cluster)
-        yield from topics.collect(sources.topics)
-        yield from storage.collect(sources.storage)
-        yield from groups.collect(sources.groups)
-        yield from shares.collect(sources.shares)
-        yield from transactions.collect(sources.transactions)
-        yield from probes.collect(sources.probed)
-        yield from clients.collect(sources.clients)
+        parts, broker, server = self.parts, self.broker, self.server
+        values, replicas = parts.values, parts.replicas
+        now_ms, groups_max = parts.process.clock.now_ms(), values[METRICS_GROUPS_MAX]
+        memory_limit = parts.network.queued_bytes_max
+        yield from requests.collect(
+            server, broker.apis, replicas, self.loop_lag, memory_limit=memory_limit
+        )
+        yield from locks.collect(server.counters, parts.quotas, parts.locks)
+        yield from cluster.collect(parts.node_id, parts.feed.image, self.quorum)
+        yield from topics.collect(
+            parts.node_id,
+            replicas,
+            by_topic=values[METRICS_TOPICS],
+            by_partition=values[METRICS_PARTITIONS],
+        )
+        yield from storage.collect(parts.logs, parts.flushes)
+        yield from groups.collect(
+            broker.groups, self.lag_watch, self._rebalances, now_ms, groups_max=groups_max
+        )
+        yield from shares.collect(broker.share.partitions, groups_max=groups_max)
+        timeout_ms = values[TRANSACTION_MAX_TIMEOUT_MS]
+        yield from transactions.collect(
+            broker.transactions, replicas, now_ms, timeout_ms=timeout_ms
+        )
+        yield from probes.collect(self.probed)
+        yield from clients.collect(broker.client_metrics)

@@ -1,7 +1,6 @@
 """Connections, requests, and the event loop that serves them."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ottla.handlers.api import FOLLOWER_FETCH_KEY, FOLLOWER_FETCH_NAME
 from ottla.handlers.table import API_TABLE
@@ -87,19 +86,18 @@ _MISSES = SECTION.counter(
 )
 
 
-class RequestSources(NamedTuple):
-    server: Server
-    memory_limit: int
-    apis: Mapping[int, ApiCounters]
-    replicas: ReplicaManager
-    loop_lag: LoopLag
-
-
-def collect(sources: RequestSources) -> Iterator[str]:
-    network, replicas = sources.server.counters, sources.replicas
-    yield from _LOOP_LAG.line(sources.loop_lag.worst_s)
+def collect(
+    server: Server,
+    apis: Mapping[int, ApiCounters],
+    replicas: ReplicaManager,
+    loop_lag: LoopLag,
+    *,
+    memory_limit: int,
+) -> Iterator[str]:
+    network = server.counters
+    yield from _LOOP_LAG.line(loop_lag.worst_s)
     yield from _connections(network)
-    yield from _requests(sources.apis)
+    yield from _requests(apis)
     yield from _MALFORMED.line(network.frames_malformed)
     yield from _FAILED.line(network.dispatch_failures)
     waiting = (
@@ -107,8 +105,8 @@ def collect(sources: RequestSources) -> Iterator[str]:
         ("Fetch", replicas.counters.fetches_waiting),
     )
     yield from _WAITING.by(waiting)
-    yield from _MEMORY_USED.line(sources.server.queued_bytes)
-    yield from _MEMORY_LIMIT.line(sources.memory_limit)
+    yield from _MEMORY_USED.line(server.queued_bytes)
+    yield from _MEMORY_LIMIT.line(memory_limit)
     yield from _MEMORY_WAITS.line(network.memory_waits)
     misses = (
         ("find", replicas.counters.fetches_from_disk),

@@ -1,7 +1,7 @@
 """Share groups: the share-partitions that this node leads and consumers have requested."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.coordination.share_counters import ShareCounters
 from ottla.coordination.share_partitions import LedSharePartition, SharePartitions
@@ -35,17 +35,12 @@ _REDELIVERED = _by_group(
 _DEAD = _by_group("dead_letters_total", "Records given up as dead letters.")
 
 
-class ShareSources(NamedTuple):
-    partitions: SharePartitions
-    groups_max: int
-
-
-def collect(sources: ShareSources) -> Iterator[str]:
-    if not sources.groups_max:
+def collect(partitions: SharePartitions, *, groups_max: int) -> Iterator[str]:
+    if not groups_max:
         return
-    counters = copied(sources.partitions.counters.items)[: sources.groups_max]
+    counters = copied(partitions.counters.items)[:groups_max]
     shown = {group_id for group_id, _ in counters}
-    led = [each for each in copied(sources.partitions.led) if each.key.group_id in shown]
+    led = [each for each in copied(partitions.led) if each.key.group_id in shown]
     rows = [(_labels(each), _values(each)) for each in led]
     for index, family in enumerate(_GAUGES):
         yield from family.lines((labels, values[index]) for labels, values in rows)

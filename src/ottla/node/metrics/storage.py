@@ -1,7 +1,6 @@
 """Log directories, and the maintenance of their logs."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.network.durations import Durations
 from ottla.node.metrics.family import Section, copied
@@ -41,20 +40,15 @@ _PRODUCERS = SECTION.gauge(
 )
 
 
-class StorageSources(NamedTuple):
-    logs: LogManager
-    flushes: Durations
-
-
-def collect(sources: StorageSources) -> Iterator[str]:
-    manager, counters = sources.logs, sources.logs.counters
+def collect(manager: LogManager, flushes: Durations) -> Iterator[str]:
+    counters = manager.counters
     yield from _directories(manager)
     logs = copied(manager.logs)
     yield from _LOGS.line(sum(log.size for log in logs))
     yield from _SEGMENTS.line(sum(len(log.segments) for log in logs))
     yield from _OPEN_FILES.line(manager.log_dirs.open_files_count)
     yield from _DAMAGED.line(len(manager.damaged) + len(manager.corrupt))
-    yield from _FLUSH.histogram([((), sources.flushes)])
+    yield from _FLUSH.histogram([((), flushes)])
     yield from _EXPIRED_SEGMENTS.line(counters.expired_segments)
     yield from _EXPIRED_BYTES.line(counters.expired_bytes)
     yield from _CLEANINGS.line(counters.cleanings)

@@ -122,33 +122,25 @@ _KAFKA_PARTITIONS = SECTION.gauge(
 )
 
 
-class TopicSources(NamedTuple):
-    node_id: int
-    replicas: ReplicaManager
-    by_topic: bool
-    by_partition: bool
-
-
-def collect(sources: TopicSources) -> Iterator[str]:
-    replicas = sources.replicas
+def collect(
+    node_id: int, replicas: ReplicaManager, *, by_topic: bool, by_partition: bool
+) -> Iterator[str]:
     partitions = copied(replicas.partitions)
     led = [leader for partition in partitions if (leader := partition.leader) is not None]
     yield from _REPLICAS.line(len(partitions))
     yield from _LED.line(len(led))
     yield from _UNDER_REPLICATED.line(sum(map(_is_under_replicated, led)))
     yield from _UNDER_MIN_ISR.line(sum(map(_is_under_minimum, led)))
-    elsewhere = sum(
-        preferred_leader(replicas, leader.partition) != sources.node_id for leader in led
-    )
+    elsewhere = sum(preferred_leader(replicas, leader.partition) != node_id for leader in led)
     yield from _NOT_PREFERRED.line(elsewhere)
     counters = replicas.counters
     yield from _ELECTIONS.line(counters.leader_elections)
     yield from _ISR_CHANGES.by((("shrink", counters.isr_shrinks), ("expand", counters.isr_expands)))
-    if sources.by_topic:
+    if by_topic:
         yield from _by_topic(replicas, partitions)
-    if sources.by_partition:
+    if by_partition:
         yield from _table(_PARTITION_FAMILIES, map(_partition_values, partitions))
-        of_leader = (_leader_values(sources, leader) for leader in led)
+        of_leader = (_leader_values(node_id, replicas, leader) for leader in led)
         yield from _table(_LEADER_FAMILIES, of_leader)
 
 
@@ -209,10 +201,8 @@ def _partition_values(partition: Partition) -> _Row:
     return _labels(partition), values
 
 
-def _leader_values(sources: TopicSources, leader: PartitionLeader) -> _Row:
-    partition = leader.partition
-    log, node_id = partition.log, sources.node_id
-    preferred = preferred_leader(sources.replicas, partition)
+def _leader_values(node_id: int, replicas: ReplicaManager, leader: PartitionLeader) -> _Row:
+    partition, log = leader.partition, leader.partition.log
     values = (
         log.high_watermark,
         log.log_start_offset,
@@ -220,7 +210,7 @@ def _leader_values(sources: TopicSources, leader: PartitionLeader) -> _Row:
         _replicas_count(leader),
         int(_is_under_replicated(leader)),
         node_id,
-        int(preferred == node_id),
+        int(preferred_leader(replicas, partition) == node_id),
     )
     return _labels(partition), values
 

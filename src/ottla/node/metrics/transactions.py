@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.coordination.coordinators import Coordinators
 from ottla.node.metrics.family import Section, copied
 from ottla.protocol.errors import ApiError
 from ottla.replication.manager import ReplicaManager
-from ottla.runtime.clock import Clock
 from ottla.storage.producer_state import ProducerStateManager
 
 if TYPE_CHECKING:
@@ -32,30 +31,28 @@ _HANGING = SECTION.gauge(
 )
 
 
-class TransactionSources(NamedTuple):
-    coordinators: "Coordinators[TransactionMachine]"
-    replicas: ReplicaManager
-    clock: Clock
-    timeout_ms: int
-
-
-def collect(sources: TransactionSources) -> Iterator[str]:
+def collect(
+    coordinators: "Coordinators[TransactionMachine]",
+    replicas: ReplicaManager,
+    now_ms: int,
+    *,
+    timeout_ms: int,
+) -> Iterator[str]:
     states: Counter[str] = Counter()
-    for runtime in sources.coordinators.all():
+    for runtime in coordinators.all():
         try:
             states.update(copied(runtime.machine.states))
         except ApiError:
             continue  # It is loading.
     yield from _STATES.by(sorted(states.items()))
-    late_ms = sources.clock.now_ms() - sources.timeout_ms
     written_ms = [
         each
-        for partition in copied(sources.replicas.partitions)
+        for partition in copied(replicas.partitions)
         if partition.is_leader
         for each in _last_writes(partition.log.producers)
     ]
     yield from _OPEN.line(len(written_ms))
-    yield from _HANGING.line(sum(each < late_ms for each in written_ms))
+    yield from _HANGING.line(sum(each < now_ms - timeout_ms for each in written_ms))
 
 
 def _last_writes(producers: ProducerStateManager) -> list[int]:
