@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.network.answers import Answers
 from ottla.network.budget import SMALL_BYTES
-from ottla.network.gate import Gate
 from ottla.network.large_frame import LargeFrame
 from ottla.network.partial import (
     KEY_BYTES,
@@ -37,6 +36,7 @@ from ottla.network.turns import FRAMES_BETWEEN_LOOKS, LITTLE_FRAMES
 from ottla.protocol.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from ottla.network.sasl_gate import SaslGate
     from ottla.network.session import Session
 
 REST_BYTES_MAX = 16_384  # Up to this size a part of a frame is copied rather than given a buffer.
@@ -76,7 +76,7 @@ class Receiver(asyncio.BufferedProtocol):
         self._hub = hub
         self._socket = accepted
         self._tls = tls
-        self._gate: Gate | None = None  # Before the dispatcher, while the peer must log in.
+        self._gate: SaslGate | None = None  # Before the dispatcher, while the peer must log in.
         self._size_max = hub.config.request_bytes_max  # Of a request.
         self._transport: asyncio.Transport
         self._answers: Answers
@@ -99,7 +99,7 @@ class Receiver(asyncio.BufferedProtocol):
         self.is_peer = True
         budget.charge(self, self._charge)
 
-    def guard(self, gate: Gate, request_bytes_max: int) -> None:
+    def guard(self, gate: "SaslGate", request_bytes_max: int) -> None:
         """From now on requests go through the gate."""
         self._gate = gate
         self._size_max = request_bytes_max

@@ -30,7 +30,6 @@ class Server:
         monotonic_ms: Callable[[], float],
         executor: Executor | None = None,
         login_executor: Executor | None = None,
-        counters: NetworkCounters | None = None,
         security: Mapping[str, ListenerSecurity] | None = None,
         new_socket: NewSocket = socket.socket,
     ) -> None:
@@ -42,7 +41,6 @@ class Server:
             monotonic_ms=monotonic_ms,
             executor=executor,
             login_executor=login_executor,
-            counters=counters,
         )
         locks = security or {}
         for lock in locks.values():

@@ -16,14 +16,17 @@ indistinguishable may overtake each other.
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ottla.network.answers import NOBODY, Answers, Overtakers, Reply
-from ottla.network.gate import SessionSecurity
 from ottla.network.receiver import Receiver
 from ottla.network.session_hub import Hub, logger
 from ottla.security.authorizer import Access
 from ottla.security.client_quotas import SessionQuotas
 from ottla.security.principal import ANONYMOUS
+
+if TYPE_CHECKING:
+    from ottla.network.listener_security import ListenerSecurity
 
 __all__ = ["NOBODY", "Overtakers", "Reply", "Session"]
 
@@ -60,7 +63,7 @@ class Session:
         hub: Hub,
         listener_name: str,
         peer: tuple[str, int],
-        security: SessionSecurity | None = None,
+        security: "ListenerSecurity | None" = None,
     ) -> None:
         self.listener_name = listener_name
         self.peer_address, self.peer_port = peer

@@ -48,7 +48,6 @@ class Hub:
         monotonic_ms: Callable[[], float],
         executor: Executor | None = None,
         login_executor: Executor | None = None,
-        counters: NetworkCounters | None = None,
     ) -> None:
         self.config = config
         self.dispatch = dispatch
@@ -56,7 +55,7 @@ class Hub:
         self.monotonic_ms = monotonic_ms
         self.executor = executor  # For reads that wait for the disk; None for the loop's own.
         self.login_executor = login_executor  # For slow logins.
-        self.counters = counters or NetworkCounters()
+        self.counters = NetworkCounters()
         self.unnamed_api = ApiCounters()  # Of requests whose dispatch names no other.
         self.received_ns = 0  # When the bytes being dispatched arrived.
         self.limits = ConnectionLimits(
