@@ -15,9 +15,8 @@ from ottla.groups.consumer.config import BROKER_KEYS as CONSUMER_BROKER_KEYS
 from ottla.groups.group_config import GROUP_KEYS, validate_broker
 from ottla.groups.share.config import BROKER_KEYS as SHARE_BROKER_KEYS
 from ottla.groups.streams.config import BROKER_KEYS as STREAMS_BROKER_KEYS
-from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
+from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS, NetworkConfig
 from ottla.network.config import BROKER_KEYS as NETWORK_KEYS
-from ottla.network.endpoints import parse_listeners
 from ottla.network.security_config import BROKER_KEYS as SECURITY_KEYS
 from ottla.network.security_config import (
     SSL_KEYSTORE_LOCATION,
@@ -293,8 +292,7 @@ def _is_secret(name: str) -> bool:
 
 def _validate_listeners(given: Mapping[str, object]) -> None:
     values = ConfigValues(given)
-    texts: tuple[str, ...] = values[LISTENERS]
-    listeners = parse_listeners(texts)
+    listeners = NetworkConfig.of(values).listeners
     validate_listener_keys(list(given), listeners)
     SecurityConfig.of(values, listeners)
 

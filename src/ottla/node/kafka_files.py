@@ -4,8 +4,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from ottla.network.config import ADVERTISED_LISTENERS, LISTENERS
-from ottla.network.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
+from ottla.network.config import LISTENERS, NetworkConfig
+from ottla.network.endpoints import Endpoint
 from ottla.node.beginning import is_loopback
 from ottla.node.joining import addresses_problem
 from ottla.protocol.addresses import Address, parse_address
@@ -82,10 +82,8 @@ def _endpoints(
     given: Mapping[str, object],
 ) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
     """Where the node listens, and what it advertises."""
-    values = ConfigValues(given)
-    listeners: tuple[str, ...] = values[LISTENERS]
-    advertised: tuple[str, ...] = values[ADVERTISED_LISTENERS]
-    return parse_listeners(listeners), parse_advertised_listeners(advertised)
+    config = NetworkConfig.of(ConfigValues(given))
+    return config.listeners, config.advertised_listeners
 
 
 def _without_own(addresses: Sequence[str], values: Mapping[str, object]) -> tuple[str, ...]:
