@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -11,7 +13,7 @@ from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
-from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, exchange_with
+from ottla.coordination.remote_share_coordinator import Exchange, RemoteShareCoordinator
 from ottla.coordination.share_persister import SharePersister
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.state_coordinator import NO_OFFSET, SharePartitionKey, StateWrite
@@ -19,11 +21,19 @@ from ottla.network.peers import Peers
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
+from ottla.runtime.other_brokers import OtherBrokers
 
 pytestmark = pytest.mark.process
 
 R = TypeVar("R")
 Run = Callable[[Callable[["Remote"], Awaitable[R]]], R]
+
+
+def exchange_with(peers: Peers, address: Address) -> Exchange:
+    """Requests to a broker at this address."""
+    end_point = SimpleNamespace(name="PLAINTEXT", host=address.host, port=address.port)
+    image: Any = SimpleNamespace(brokers={1: SimpleNamespace(end_points=(end_point,))})
+    return partial(OtherBrokers(image, peers, "PLAINTEXT").asking("share state", 10_000), 1)
 
 
 class Remote:

@@ -21,32 +21,14 @@ from ottla.groups.share.state_coordinator import (
     ShareState,
     StateWrite,
 )
-from ottla.network.peers import Peers, PeerUnreachable
-from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages import read_share_group_state as read
 from ottla.protocol.messages import write_share_group_state as write
 from ottla.protocol.messages.read_share_group_state import NO_PAGE
 
-PURPOSE: Final = "share state"
 TIMEOUT_MS: Final = 10_000
 
 Exchange = Callable[[Any], Awaitable[Any]]  # A request to its response; ApiError if none came.
-
-
-def exchange_with(peers: Peers, address: Address) -> Exchange:
-    async def exchange(request: Any) -> Any:
-        try:
-            return await peers.call(
-                address,
-                request,
-                timeout_ms=TIMEOUT_MS,
-                purpose=PURPOSE,
-            )
-        except PeerUnreachable as error:
-            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
-
-    return exchange
 
 
 class RemoteShareCoordinator:

@@ -6,15 +6,13 @@ once per leadership: the leader of the partition in that epoch is the coordinato
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
+from ottla.runtime.other_brokers import AskBroker
 from ottla.runtime.supervisor import Supervisor
-
-# Sends a request to a broker; ApiError if no response came.
-AskBroker = Callable[[int, Any], Awaitable[Any]]
 
 _CONSUMER = -1
 _EARLIEST = -2

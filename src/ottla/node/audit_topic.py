@@ -6,8 +6,6 @@ and counted; the log lines are written in any case.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from kio.schema.create_topics.v7.request import (
@@ -22,8 +20,6 @@ from ottla.coordination.record_routes import RecordRoutes
 from ottla.network.audit_config import AUDIT_TOPIC_ENABLE, AUDIT_TOPIC_RETENTION_BYTES
 from ottla.node.audit import AuditLog
 from ottla.node.node_parts import Parts
-from ottla.node.replication import ask_broker
-from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
@@ -42,9 +38,7 @@ _REPLICAS: Final = 3
 _THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 
-def start_audit(
-    parts: Parts, controller: Controller, address_of: Callable[[int], Address | None]
-) -> None:
+def start_audit(parts: Parts, controller: Controller) -> None:
     """From now on changes are audited as well."""
     audit = parts.audit
     if audit is None:
@@ -52,9 +46,8 @@ def start_audit(
     controller.on_called = audit.on_called
     writer = None
     if parts.values[AUDIT_TOPIC_ENABLE]:
-        ask = partial(ask_broker, parts.peers, address_of, "audit")
-        image, process = parts.feed.image, parts.process
-        routes = RecordRoutes(parts.node_id, parts.replicas, image, ask, process)
+        ask, image = parts.brokers.asking("audit"), parts.feed.image
+        routes = RecordRoutes(parts.node_id, parts.replicas, image, ask, parts.process)
         writer = _TopicWriter(audit, routes, parts, controller)
     parts.process.supervisor.start("audit", _keep_reporting(audit, writer))
 

@@ -6,18 +6,15 @@ broker without groups starts faster without it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.groups.config import GroupConfig
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
-from ottla.node.group_configs import GroupConfigs
+from ottla.node.node_parts import Parts
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
-from ottla.runtime.process import Process
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
@@ -25,13 +22,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def group_coordinators(
-    config: GroupConfig,
-    configs: GroupConfigs,
-    image: MetadataImage,
-    new_uuid: Callable[[], UUID],
-    process: Process,
-) -> "Coordinators[GroupMachine]":
+def group_coordinators(parts: Parts) -> "Coordinators[GroupMachine]":
+    config, configs, image = GroupConfig.of(parts.values), parts.group_configs, parts.feed.image
+
     def create_machine(timers: Timers) -> "GroupMachine":
         from ottla.groups.coordinator import GroupMachine
 
@@ -39,7 +32,7 @@ def group_coordinators(
             config=config,
             catalog=image,
             timers=timers,
-            new_uuid=lambda: str(new_uuid()),
+            new_uuid=lambda: str(parts.environment.new_uuid()),
             consumer_config=configs.consumer,
             share_config=configs.share,
             streams_config=configs.streams,
@@ -56,7 +49,7 @@ def group_coordinators(
         partition_for,
         create_machine,
         create_codec,
-        process,
+        parts.process,
         write_timeout_ms=config.offsets_commit_timeout_ms,
     )
 

@@ -1,7 +1,5 @@
 """Passes the image, and then every metadata change, to the parts of a node that act on it."""
 
-from collections.abc import Callable
-
 from ottla.controller.directories import names_directories
 from ottla.network.server import Server
 from ottla.node.coordination import Coordination
@@ -13,8 +11,6 @@ from ottla.node.node_parts import Parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.quota_updates import QuotaUpdates
 from ottla.node.registration import Registration
-from ottla.node.replication import expect_brokers
-from ottla.protocol.addresses import Address
 from ottla.replication.directory_moves import DirectoryMoves
 from ottla.runtime.controller import Controller
 
@@ -25,7 +21,6 @@ def take_up_image(
     dynamic: DynamicConfigs,
     coordination: Coordination,
     quorum: MetadataQuorum,
-    address_of: Callable[[int], Address | None],
 ) -> None:
     """From here on, the node acts on the metadata."""
     feed, replicas, image = parts.feed, parts.replicas, parts.feed.image
@@ -38,7 +33,7 @@ def take_up_image(
     quotas = QuotaUpdates(parts.quotas, server.connection_rates, parts.process.loop)
     quotas.load(image)
     replicas.load(image, feed.take_removed_topic_ids())
-    feed.listen(Listener(expect_brokers(parts.peers, address_of), lambda _: None))
+    feed.listen(Listener(parts.brokers.on_record, lambda _: None))
     feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
     feed.listen(Listener(deleted.on_record, deleted.load))
     feed.listen(Listener(quotas.on_record, quotas.load))

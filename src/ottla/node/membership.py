@@ -12,8 +12,8 @@ from ottla.node.config import QUORUM_BOOTSTRAP_SERVERS, QUORUM_JOIN_TIMEOUT_MS
 from ottla.node.joining import CannotJoin, Joining
 from ottla.node.metadata_repair import MetadataRepair
 from ottla.node.node_parts import Parts
-from ottla.node.quorum import MetadataQuorum, QuorumSettings, StoredReplica, open_replica
-from ottla.protocol.addresses import Address, parse_address
+from ottla.node.quorum import MetadataQuorum, StoredReplica, open_replica
+from ottla.protocol.addresses import parse_address
 from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Endpoint as QuorumEndpoint
@@ -65,38 +65,14 @@ class Membership:
         )
         # Addresses of unknown nodes, under ids that no node has.
         bootstrap = {-2 - index: address for index, address in enumerate(self._bootstrap)}
-        settings = QuorumSettings(
-            identity=self._identity(replica, advertised, bootstrap),
-            listener_name=advertised[0].listener_name,
-            bootstrap=bootstrap,
-            rules=parts.rules,
-            initial_users=parts.locks.initial_users,
-        )
-        return MetadataQuorum(
-            settings=settings,
-            replica=replica,
-            feed=parts.feed,
-            peers=parts.peers,
-            environment=parts.environment,
-            supervisor=self._process.supervisor,
-            on_failure=parts.on_failure,
-            on_claim=on_claim,
-        )
-
-    def _identity(
-        self,
-        replica: StoredReplica,
-        advertised: Sequence[Endpoint],
-        bootstrap: dict[int, Address],
-    ) -> Identity:
-        directories = self._parts.logs.log_dirs
         directory_id = replica.voter_id or directories.ids.get(self._directory)
-        return Identity(
+        identity = Identity(
             cluster_id=directories.cluster_id,
-            key=ReplicaKey(self._parts.node_id, directory_id),
+            key=ReplicaKey(parts.node_id, directory_id),
             endpoints=tuple(QuorumEndpoint(*endpoint) for endpoint in advertised),
             bootstrap=tuple(bootstrap),
         )
+        return MetadataQuorum(parts, identity, replica, bootstrap=bootstrap, on_claim=on_claim)
 
     def _open_replica(self) -> Awaitable[StoredReplica]:
         environment = self._parts.environment
@@ -110,17 +86,9 @@ class Membership:
 
     async def _repairing(self, attempt: Callable[[], Awaitable[_T]], *, is_locked: bool) -> _T:
         """Retry with an empty replica, if this one is damaged and others have a leader."""
-        parts = self._parts
         try:
             return await attempt()
         except DamagedMetadata as error:
-            repair = MetadataRepair(
-                self._joining,
-                parts.peers,
-                parts.environment,
-                parts.node_id,
-                self._directory,
-                self._process.loop,
-            )
+            repair = MetadataRepair(self._joining, self._parts)
             self._bootstrap = await repair.set_aside(error, self._bootstrap, is_locked=is_locked)
             return await attempt()

@@ -6,16 +6,16 @@ start.
 """
 
 import logging
-from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from ottla.network.peers import Peers, PeerUnreachable
-from ottla.node.environment import Environment
+from ottla.controller.records import NO_LEADER
+from ottla.network.peers import PeerUnreachable
 from ottla.node.joining import Joining
+from ottla.node.node_parts import Parts
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
@@ -33,21 +33,11 @@ _TIMEOUT_MS: Final = 3_000
 
 
 class MetadataRepair:
-    def __init__(
-        self,
-        joining: Joining,
-        peers: Peers,
-        environment: Environment,
-        node_id: int,
-        directory: str,
-        loop: AbstractEventLoop,
-    ) -> None:
+    def __init__(self, joining: Joining, parts: Parts) -> None:
         self._joining = joining
-        self._peers = peers
-        self._environment = environment
-        self._node_id = node_id
-        self._directory = directory
-        self._loop = loop
+        self._parts = parts
+        self._directory = parts.directories[0]
+        self._filesystem = parts.environment.filesystem
 
     async def set_aside(
         self, damage: DamagedMetadata, bootstrap: Sequence[Address], *, is_locked: bool
@@ -56,14 +46,13 @@ class MetadataRepair:
 
         `is_locked` if this process already has the directory's lock.
         """
-        run, executor = self._loop.run_in_executor, self._environment.executor
-        filesystem = self._environment.filesystem
-        cluster_id = await run(executor, _cluster_id, filesystem, self._directory)
-        voters = await run(executor, last_voters, filesystem, self._directory)
+        run, executor = self._parts.process.loop.run_in_executor, self._parts.process.executor
+        cluster_id = await run(executor, _cluster_id, self._filesystem, self._directory)
+        voters = await run(executor, last_voters, self._filesystem, self._directory)
         known = [
             Address(endpoint.host, endpoint.port)
             for voter in voters
-            if voter.key.id != self._node_id
+            if voter.key.id != self._parts.node_id
             for endpoint in voter.endpoints
         ]
         addresses = list(dict.fromkeys((*bootstrap, *known)))
@@ -82,7 +71,7 @@ class MetadataRepair:
         return addresses
 
     def _set_aside(self, is_locked: bool) -> str:
-        filesystem, new_uuid = self._environment.filesystem, self._environment.new_uuid
+        filesystem, new_uuid = self._filesystem, self._parts.environment.new_uuid
         lock = None if is_locked else lock_directory(filesystem, self._directory)
         try:
             return set_metadata_aside(filesystem, self._directory, new_uuid(), new_uuid())
@@ -93,7 +82,7 @@ class MetadataRepair:
     async def _has_leader(self, address: Address, cluster_id: str) -> bool:
         try:
             found = await self._joining.ask(address)
-            response = await self._peers.call(
+            response = await self._parts.peers.call(
                 address, _request(), timeout_ms=_TIMEOUT_MS, purpose="repair"
             )
         except PeerUnreachable:
@@ -101,7 +90,7 @@ class MetadataRepair:
         if found.cluster_id != cluster_id or response.error_code is not ErrorCode.none:
             return False
         ((partition,),) = (topic.partitions for topic in response.topics)
-        return bool(partition.leader_id >= 0 and partition.leader_id != self._node_id)
+        return partition.leader_id not in (NO_LEADER, self._parts.node_id)
 
 
 def _request() -> "DescribeQuorumRequest":

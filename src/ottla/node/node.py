@@ -11,7 +11,6 @@ no one to register with. A single voter waits for no one, and no one waits for i
 import asyncio
 import logging
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
@@ -51,7 +50,7 @@ from ottla.node.node_parts import make_parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.readiness import Phase, Readiness
 from ottla.node.registration import SESSIONS_WAITED, BrokerIdentity, Registration, alone_interval
-from ottla.node.replication import ask_broker, broker_address, connect_replication
+from ottla.node.replication import connect_replication
 from ottla.node.start_errors import StartError, start_error
 from ottla.node.stopping import Stopping
 from ottla.node.users_file import UsersFileError
@@ -273,11 +272,9 @@ class Node:
         )
         controller = quorum.controller
         self._registration = registration = self._make_registration(controller)
-        damaged = connect_replication(
-            self._parts, controller, lambda: registration.epoch, self._address_of
-        )
-        coordination = start_coordination(self._parts, controller, self._address_of)
-        start_audit(self._parts, controller, self._address_of)
+        damaged = connect_replication(self._parts, controller, lambda: registration.epoch)
+        coordination = start_coordination(self._parts, controller)
+        start_audit(self._parts, controller)
         self.broker = broker = make_broker(self._parts, quorum, registration, coordination)
         server.use(make_early_dispatch(broker, EARLY_API_TABLE))
         if not quorum.is_alone:
@@ -288,7 +285,7 @@ class Node:
         protocols = self._parts.locks.protocols
         await registration.register(self._advertised(), rack, self._patience_s, protocols)
         await quorum.applier.reached(registration.epoch + 1)
-        take_up_image(self._parts, server, self._dynamic, coordination, quorum, self._address_of)
+        take_up_image(self._parts, server, self._dynamic, coordination, quorum)
         report_directories(self._parts, controller, registration, broker.directory_moves)
         await registration.wait_until_unfenced()
         self._supervisor.start("heartbeats", registration.keep_alive())
@@ -316,9 +313,8 @@ class Node:
         if self._metrics is not None:
             from ottla.node.metrics.start import identity, start_metrics
 
-            ask = partial(ask_broker, self._peers, self._address_of, "metrics")
             process = self._metrics.process
-            page = start_metrics(self._parts, quorum, broker, server, ask, process)
+            page = start_metrics(self._parts, quorum, broker, server, process)
             self._metrics.serve(page, self._values, identity(broker))
         self._readiness.is_in_touch = broker.is_in_touch
         self._readiness.phase = Phase.SERVING
@@ -383,7 +379,8 @@ class Node:
     async def _leave(self, timeout_s: float) -> None:
         if self._registration is not None and self._quorum is not None:
             leadership, image = self._quorum.leadership, self._feed.image
-            remaining = Remaining(self._node_id, leadership, image, self._peers, self._address_of)
+            address_of = self._parts.brokers.address_of
+            remaining = Remaining(self._node_id, leadership, image, self._peers, address_of)
             await leave_in_order(
                 self._registration.leave, remaining.others, remaining.controller, timeout_s
             )
@@ -442,11 +439,6 @@ class Node:
         )
         of_nodes = self._parts.locks.inter_broker_listener
         return tuple(sorted(endpoints, key=lambda endpoint: endpoint.listener_name != of_nodes))
-
-    def _address_of(self, broker_id: int) -> Address | None:
-        """The address for requests to another broker."""
-        listener_name = self._advertised()[0].listener_name
-        return broker_address(self._feed.image, broker_id, listener_name)
 
     def _on_failure(self, error: BaseException) -> None:
         """A bug: stop rather than continue with wrong state."""

@@ -40,6 +40,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.other_brokers import OtherBrokers
 from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor
 from ottla.security.authorizer import Authorizer
@@ -74,6 +75,7 @@ class Parts:
     logs: LogManager
     replicas: ReplicaManager
     peers: Peers
+    brokers: OtherBrokers
     flushes: Durations  # Of awaited syncs.
 
 
@@ -89,7 +91,6 @@ def make_parts(
 
     `on_directory_failure` and `on_full_directory` are called in any thread.
     """
-    loop = asyncio.get_running_loop()
     values = ConfigValues(given)
     node_id = values[NODE_ID]
     directories = [str(Path(path).absolute()) for path in values[LOG_DIRS]]
@@ -122,7 +123,8 @@ def make_parts(
         new_id=environment.new_uuid,
         new_threads=environment.new_threads,
     )
-    process = _make_process(environment, loop, on_failure)
+    process = _make_process(environment, on_failure)
+    peers = _make_peers(process, node_id, environment, locks)
     flushes = Durations()
     return Parts(
         values=values,
@@ -143,14 +145,14 @@ def make_parts(
         shares=shares,
         logs=logs,
         replicas=_make_replicas(values, logs, log_config, environment, process, flushes),
-        peers=_make_peers(process, node_id, environment, locks),
+        peers=peers,
+        brokers=OtherBrokers(feed.image, peers, locks.inter_broker_listener),
         flushes=flushes,
     )
 
 
-def _make_process(
-    environment: Environment, loop: asyncio.AbstractEventLoop, on_failure: OnFailure
-) -> Process:
+def _make_process(environment: Environment, on_failure: OnFailure) -> Process:
+    loop = asyncio.get_running_loop()
     return Process(
         loop=loop,
         clock=environment.clock,

@@ -32,6 +32,7 @@ from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds
 from ottla.records.builder import Record, build_batch
 from ottla.runtime.clock import Clock
+from ottla.runtime.other_brokers import AskBroker
 
 PREFIX: Final = "ottla-probe-"
 REPLICAS_MAX: Final = 3
@@ -42,8 +43,6 @@ _FETCH_BYTES: Final = 65_536
 _FETCH_WAIT_MS: Final = 1_000
 _READABLE_WAIT_S: Final = 0.01
 _THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
-
-Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker id and a request.
 
 
 class ProbeCounters(Durations):
@@ -62,7 +61,7 @@ class Probe:
     image: MetadataImage
     is_active: Callable[[], bool]  # Whether this node should send them now.
     create_topics: Callable[[CreateTopicsRequest], Awaitable[Any]]
-    ask: Ask
+    ask: AskBroker
     clock: Clock
     interval_s: float
     counters: dict[int, ProbeCounters]  # By broker; empty where the probe is inactive.

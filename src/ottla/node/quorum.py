@@ -9,25 +9,17 @@ itself.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import NamedTuple
 from uuid import UUID
 
-from ottla.controller.effective_configs import ConfigRules
 from ottla.controller.machine import ControllerMachine, ControllerSettings
 from ottla.controller.record_codec import MetadataRecordCodec
 from ottla.groups.config import OFFSETS_TOPIC_REPLICATION_FACTOR
 from ottla.groups.share.config import STATE_TOPIC_REPLICATION_FACTOR
 from ottla.machine.contract import Timers
-from ottla.network.peers import Peers
-from ottla.node.environment import Environment
-from ottla.node.metadata_feed import MetadataFeed
-from ottla.node.replication import broker_address
-from ottla.node.users_file import Users
+from ottla.node.node_parts import Parts
 from ottla.protocol.addresses import Address
-from ottla.protocol.config import ConfigValues
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import (
     CONSUMER_OFFSETS_TOPIC,
     SHARE_GROUP_STATE_TOPIC,
@@ -58,7 +50,6 @@ from ottla.runtime.raft_commit_log import RaftCommitLog
 from ottla.runtime.raft_driver import DriverListener, RaftDriver
 from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog, metadata_directory
-from ottla.runtime.supervisor import Supervisor
 from ottla.storage.filesystem import Filesystem
 from ottla.transactions.config import TRANSACTION_STATE_LOG_REPLICATION_FACTOR
 
@@ -105,44 +96,32 @@ def initial_voters(identity: Identity, replica: StoredReplica) -> VoterSet:
     return VoterSet.of([Voter(identity.key, identity.endpoints)] if alone else [])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumSettings:
-    identity: Identity
-    listener_name: str  # Used between replicas.
-    bootstrap: Mapping[int, Address]  # By the ids of `identity.bootstrap`.
-    rules: ConfigRules
-    initial_users: Users = field(default_factory=dict)  # For a cluster without users.
-
-
 class MetadataQuorum:
     def __init__(
         self,
-        *,
-        settings: QuorumSettings,
+        parts: Parts,
+        identity: Identity,
         replica: StoredReplica,
-        feed: MetadataFeed,
-        peers: Peers,
-        environment: Environment,
-        supervisor: Supervisor,
-        on_failure: Callable[[BaseException], object],
+        *,
+        bootstrap: Mapping[int, Address],
         on_claim: Callable[[Claim], object],
     ) -> None:
-        self._settings = settings
-        self._feed = feed
-        self._environment = environment
-        self._on_failure = on_failure
-        self._supervisor = supervisor
-        self._loop = supervisor.loop
-        initial = initial_voters(settings.identity, replica)
+        """`bootstrap` has addresses by the ids of `identity.bootstrap`."""
+        self._parts = parts
+        self._identity = identity
+        self._loop, self._supervisor = parts.process.loop, parts.process.supervisor
+        initial = initial_voters(identity, replica)
         voters = replica.voters or initial
-        self._is_alone = len(voters) == 1 and settings.identity.key in voters
-        values = ConfigValues(settings.rules.static)
-        config = RaftConfig.of(values)
-        self.driver = self._new_driver(config, initial, replica, peers, supervisor)
-        self._new_image(replica.log, values[SNAPSHOT_BYTES])
-        self._active = ActiveController(self.driver, self.applier, self._new_runtime, supervisor)
+        # Whether no other node takes part in the quorum, according to the disk.
+        self.is_alone = len(voters) == 1 and identity.key in voters
+        config = RaftConfig.of(parts.values)
+        self.driver = self._new_driver(config, initial, replica, bootstrap)
+        self._new_image(replica.log)
+        self._active = ActiveController(
+            self.driver, self.applier, self._new_runtime, self._supervisor
+        )
         self.requests = QuorumRequests(
-            self.driver, config.request_timeout_ms, values[QUORUM_SIZE], on_claim
+            self.driver, config.request_timeout_ms, parts.values[QUORUM_SIZE], on_claim
         )
         self.leadership = Leadership(self.driver, self._active)
         self.controller = Controller(
@@ -150,10 +129,10 @@ class MetadataQuorum:
             self.requests,
             self.leadership,
             self.applier,
-            peers,
+            parts.peers,
             self._loop,
         )
-        self._watch_brokers(peers)
+        self._watch_brokers()
         self._reports = ControllerReports(self._loop)
         self.driver.listen(
             DriverListener(
@@ -164,87 +143,83 @@ class MetadataQuorum:
             )
         )
 
-    def _new_image(self, log: RaftLog, snapshot_bytes_max: int) -> None:
+    def _new_image(self, log: RaftLog) -> None:
         """Create what builds an image from the log, and snapshots from the image."""
-        codec, executor = MetadataRecordCodec(), self._environment.executor
+        parts, codec = self._parts, MetadataRecordCodec()
         self.applier = MetadataApplier(
-            log, codec, self._feed, self._loop, executor, on_failure=self._on_failure
+            log,
+            codec,
+            parts.feed,
+            self._loop,
+            parts.process.executor,
+            on_failure=parts.on_failure,
         )
         self.snapshots = MetadataSnapshots(
             self.driver,
             self.applier,
             codec,
             self._loop,
-            executor,
-            now_ms=self._environment.clock.now_ms,
-            bytes_max=snapshot_bytes_max,
+            parts.process.executor,
+            now_ms=parts.process.clock.now_ms,
+            bytes_max=parts.values[SNAPSHOT_BYTES],
         )
 
-    def _watch_brokers(self, peers: Peers) -> None:
+    def _watch_brokers(self) -> None:
         """Create what tells the controller of brokers that have ended, or never appeared."""
-        identity, listener_name = self._settings.identity, self._settings.listener_name
-        image, supervisor = self._feed.image, self._supervisor
-
-        def address_of(broker_id: int) -> Address | None:
-            return broker_address(image, broker_id, listener_name)
-
+        parts, image = self._parts, self._parts.feed.image
+        address_of = parts.brokers.address_of
         self._ended = EndedBrokers(
-            identity.key.id,
+            parts.node_id,
             lambda: self._active.runtime,
             image,
             address_of,
-            peers,
-            supervisor,
+            parts.peers,
+            self._supervisor,
         )
         self.connections = BrokerConnections(lambda: self._active.runtime, self._ended.look_at)
         self._absent = AbsentBrokers(
-            identity=identity,
-            listener_name=listener_name,
+            identity=self._identity,
+            listener_name=parts.locks.inter_broker_listener,
             image=image,
             connected=lambda: self.connections.broker_ids,
             address_of=address_of,
-            peers=peers,
-            supervisor=supervisor,
-            random=self._environment.random.random,
+            peers=parts.peers,
+            supervisor=self._supervisor,
+            random=parts.environment.random.random,
         )
-        self.fenced = FencedBrokers(self._environment.clock)
+        self.fenced = FencedBrokers(parts.process.clock)
 
     def _new_driver(
         self,
         config: RaftConfig,
         initial: VoterSet,
         replica: StoredReplica,
-        peers: Peers,
-        supervisor: Supervisor,
+        bootstrap: Mapping[int, Address],
     ) -> RaftDriver:
+        parts = self._parts
         return RaftDriver(
-            identity=self._settings.identity,
+            identity=self._identity,
             config=config,
             initial_voters=initial,
             log=replica.log,
             state_file=replica.state_file,
             exchange=RaftExchange(
-                self._settings.identity.key.id,
-                self._settings.listener_name,
-                peers,
-                self._settings.bootstrap,
+                parts.node_id,
+                parts.locks.inter_broker_listener,
+                parts.peers,
+                bootstrap,
                 self._loop,
-                supervisor,
+                self._supervisor,
                 timeout_ms=config.request_timeout_ms,
             ),
-            clock=self._environment.clock,
-            random=self._environment.random.randrange,
+            clock=parts.process.clock,
+            random=parts.environment.random.randrange,
             loop=self._loop,
-            executor=self._environment.executor,
-            sync_executor=self._environment.quorum_executor,
-            supervisor=supervisor,
-            on_failure=self._on_failure,
+            executor=parts.process.executor,
+            sync_executor=parts.environment.quorum_executor,
+            supervisor=self._supervisor,
+            on_failure=parts.on_failure,
         )
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether no other node takes part in the quorum, according to the disk."""
-        return self._is_alone
 
     async def start(self) -> None:
         """Returns at once; the leader and the high watermark follow later."""
@@ -274,19 +249,19 @@ class MetadataQuorum:
         self.driver.log.close()
 
     def _new_runtime(self, log: RaftCommitLog) -> MachineRuntime[ControllerMachine]:
-        environment = self._environment
+        parts = self._parts
         settings = ControllerSettings(
-            cluster_id=self._settings.identity.cluster_id,
-            config_rules=self._settings.rules,
-            new_topic_id=environment.new_uuid,
-            placement_start=environment.random.randrange,
+            cluster_id=self._identity.cluster_id,
+            config_rules=parts.rules,
+            new_topic_id=parts.environment.new_uuid,
+            placement_start=parts.environment.random.randrange,
             internal_factors=_INTERNAL_FACTORS,
-            initial_users=self._settings.initial_users,
+            initial_users=parts.locks.initial_users,
         )
 
         def create(timers: Timers) -> ControllerMachine:
             machine = ControllerMachine(settings, timers)
-            for record in self._feed.snapshot():
+            for record in parts.feed.snapshot():
                 machine.replay(record, 0)
             return machine
 
@@ -294,10 +269,10 @@ class MetadataQuorum:
             create,
             MetadataRecordCodec(),
             log,
-            environment.clock,
+            parts.process.clock,
             self._loop,
             name="the metadata",
-            on_failure=self._on_failure,
+            on_failure=parts.on_failure,
             not_ready=ErrorCode.not_controller,
             observe=self._reports.observe,
         )

@@ -1,14 +1,11 @@
 """Share groups on this node: share coordinators, and the share-partitions that it leads."""
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
-from random import Random
+from functools import partial
 
-from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.dead_letter_office import DeadLetterOffice
 from ottla.coordination.dead_letter_routes import DeadLetterRoutes
-from ottla.coordination.record_routes import AskBroker, RecordRoutes
+from ottla.coordination.record_routes import RecordRoutes
 from ottla.coordination.remote_log_ends import RemoteLogEnds
 from ottla.coordination.share_coordinator import LocalShareCoordinator, ShareCoordinator
 from ottla.coordination.share_groups import ShareGroups
@@ -20,41 +17,24 @@ from ottla.groups.share.config import (
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT,
     STATE_TOPIC_PRUNE_INTERVAL_MS,
-    ShareConfig,
 )
 from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.contract import RecordCodec
 from ottla.machine.partitioning import partition_for
-from ottla.network.peers import Peers
-from ottla.protocol.addresses import Address
-from ottla.protocol.config import ConfigValues
-from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.node.node_parts import Parts
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
-from ottla.replication.manager import ReplicaManager
 from ottla.runtime.controller import Controller
-from ottla.runtime.process import Process
+
+LOOKUP_TIMEOUT_MS = 1_000  # A client waits for it, and retries.
 
 
-def make_share_groups(
-    process: Process,
-    *,
-    node_id: int,
-    replicas: ReplicaManager,
-    image: MetadataImage,
-    values: ConfigValues,
-    config: Callable[[str], ShareConfig],
-    controller: Controller,
-    coordinator_at: Callable[[int], ShareCoordinator],
-    ask_to_produce: AskBroker,
-    log_ends: RemoteLogEnds,
-    random: Random,
-) -> ShareGroups:
-    """Each share coordinator starts when this node begins to lead its partition.
-
-    `values` are the broker's, `config` returns a group's, `coordinator_at` returns the coordinators
-    on other brokers, `ask_to_produce` sends dead letters to them.
-    """
+def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
+    """Each share coordinator starts when this node begins to lead its partition."""
+    node_id, image, replicas = parts.node_id, parts.feed.image, parts.replicas
+    values, config, brokers = parts.values, parts.group_configs.share, parts.brokers
+    process, random = parts.process, parts.environment.random
+    clock, loop, supervisor = process.clock, process.loop, process.supervisor
     coordinators = Coordinators(
         SHARE_GROUP_STATE_TOPIC,
         image,
@@ -67,6 +47,13 @@ def make_share_groups(
     )
     local = LocalShareCoordinator(coordinators)
 
+    def coordinator_at(broker_id: int) -> ShareCoordinator:
+        """The import is deferred until there is another broker to ask."""
+        from ottla.coordination import remote_share_coordinator as remote
+
+        ask = brokers.asking("share state", remote.TIMEOUT_MS)
+        return remote.RemoteShareCoordinator(partial(ask, broker_id), loop)
+
     def find(key: SharePartitionKey) -> ShareCoordinator:
         partition = coordinators.partition_of(key.coordinator_key)
         state = None if partition is None else image.partition(SHARE_GROUP_STATE_TOPIC, partition)
@@ -75,8 +62,7 @@ def make_share_groups(
         return coordinator_at(state.leader)
 
     persister = SharePersister(find)
-    clock, loop, supervisor = process.clock, process.loop, process.supervisor
-    appends = RecordRoutes(node_id, replicas, image, ask_to_produce, process)
+    appends = RecordRoutes(node_id, replicas, image, brokers.asking("dead letters"), process)
     routes = DeadLetterRoutes(appends, image, controller, process)
     office = DeadLetterOffice(routes, config, clock, random, supervisor)
     partitions = SharePartitions(
@@ -96,24 +82,10 @@ def make_share_groups(
         random=random,
         supervisor=supervisor,
     )
+    log_ends = RemoteLogEnds(image, brokers.asking("log ends", LOOKUP_TIMEOUT_MS))
     return ShareGroups(
         coordinators, local, persister, partitions, sessions, pruning, letters, log_ends, config
     )
-
-
-def share_coordinator_on(
-    broker_id: int,
-    address_of: Callable[[int], Address | None],
-    peers: Peers,
-    loop: AbstractEventLoop,
-) -> ShareCoordinator:
-    """The imports are deferred until there is another broker to ask."""
-    from ottla.coordination.remote_share_coordinator import RemoteShareCoordinator, exchange_with
-
-    address = address_of(broker_id)
-    if address is None:
-        raise ApiError(ErrorCode.coordinator_not_available, "the coordinator has no leader now")
-    return RemoteShareCoordinator(exchange_with(peers, address), loop)
 
 
 def _codec() -> RecordCodec:

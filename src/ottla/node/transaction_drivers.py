@@ -5,11 +5,8 @@ The machine is imported when this node begins to lead the first of those partiti
 broker without transactions starts faster without it.
 """
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.marker_routes import MarkerRoutes
 from ottla.coordination.remote_transactions import RemoteTransactions
@@ -17,18 +14,13 @@ from ottla.coordination.transaction_completion import TransactionCompletion
 from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.machine.partitioning import partition_for
+from ottla.node.node_parts import Parts
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
-from ottla.replication.manager import ReplicaManager
-from ottla.runtime.process import Process
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
     from ottla.transactions.coordinator import TransactionMachine
-
-
-# Called with a purpose, which has its own connection, the broker id and the request.
-Ask = Callable[[str, int, Any], Awaitable[Any]]
 
 
 class TransactionDrivers(NamedTuple):
@@ -38,17 +30,9 @@ class TransactionDrivers(NamedTuple):
     remote: RemoteTransactions
 
 
-def transaction_drivers(
-    process: Process,
-    *,
-    node_id: int,
-    config: TransactionConfig,
-    image: MetadataImage,
-    replicas: ReplicaManager,
-    groups: "Coordinators[GroupMachine]",
-    ask: Ask,
-) -> TransactionDrivers:
-    """`ask` sends a request to another broker; ApiError if no response came."""
+def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
+    config, image, replicas = TransactionConfig.of(parts.values), parts.feed.image, parts.replicas
+    process, loop, supervisor = parts.process, parts.process.loop, parts.process.supervisor
 
     def create_machine(timers: Timers) -> "TransactionMachine":
         from ottla.transactions.coordinator import TransactionMachine
@@ -60,7 +44,6 @@ def transaction_drivers(
 
         return TransactionRecordCodec()
 
-    loop, supervisor = process.loop, process.supervisor
     coordinators = Coordinators(
         TRANSACTION_STATE_TOPIC,
         image,
@@ -71,7 +54,8 @@ def transaction_drivers(
         perform=lambda effect: completion.begin(effect),  # noqa: PLW0108 - made below
     )
     markers = TransactionMarkers(replicas, groups, process.clock.now_ms, loop)
-    routes = MarkerRoutes(node_id, image, markers.write, partial(ask, "markers"), supervisor, loop)
+    ask = parts.brokers.asking("markers")
+    routes = MarkerRoutes(parts.node_id, image, markers.write, ask, supervisor, loop)
     completion = TransactionCompletion(
         coordinators,
         image,
@@ -81,6 +65,11 @@ def transaction_drivers(
         loop,
     )
     remote = RemoteTransactions(
-        node_id, image, coordinators.partition_of, partial(ask, "transactions"), supervisor, loop
+        parts.node_id,
+        image,
+        coordinators.partition_of,
+        parts.brokers.asking("transactions"),
+        supervisor,
+        loop,
     )
     return TransactionDrivers(coordinators, completion, markers, remote)

@@ -1,7 +1,6 @@
 """Connects a node's metrics with their sources."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from ottla import __version__
 from ottla.handlers.broker import Broker
@@ -14,19 +13,16 @@ from ottla.node.node_parts import Parts
 from ottla.node.probe import Probe, ProbeCounters
 from ottla.node.quorum import MetadataQuorum
 
-Ask = Callable[[int, Any], Awaitable[Any]]  # Called with a broker id and a request.
-
 
 def start_metrics(
     parts: Parts,
     quorum: MetadataQuorum,
     broker: Broker,
     server: Server,
-    ask: Ask,
     process_page: Callable[[], bytes],
 ) -> Page:
     """`process_page` returns metrics of the process, its memory and files."""
-    process, values = parts.process, parts.values
+    process, values, ask = parts.process, parts.values, parts.brokers.asking("metrics")
     loop_lag = LoopLag(process.loop.time)
     process.supervisor.start("event loop lag", loop_lag.watch())
     groups_max, interval_ms = values[METRICS_GROUPS_MAX], values[METRICS_LAG_INTERVAL_MS]
