@@ -227,9 +227,9 @@ class Cluster:
         quorum = quorum_of(self._controller.node)
 
         async def append() -> int:
-            assert quorum._active is not None
-            assert quorum._active.runtime is not None
-            await quorum._active.runtime.submit(lambda *_: Result(None, records))
+            assert quorum.leadership is not None
+            assert quorum.leadership.runtime is not None
+            await quorum.leadership.runtime.submit(lambda *_: Result(None, records))
             return quorum.applier.applied_offset
 
         offset = await self.world.run_in(running(self._controller), append())

@@ -158,7 +158,7 @@ class SingleNode:
         """Writes to the metadata, bypassing the controller; returns once the node has them."""
 
         async def append() -> None:
-            runtime = self.quorum._active.runtime
+            runtime = self.quorum.leadership.runtime
             assert runtime is not None
             await runtime.submit(lambda *_: Result(None, records))
 

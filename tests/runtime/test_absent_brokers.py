@@ -88,11 +88,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def absent_brokers(
-    brokers: int, connected: set[int], peers: Peers, supervisor: Supervisor
+    brokers: int, connected: set[int], leadership: Leadership, peers: Peers, supervisor: Supervisor
 ) -> AbsentBrokers:
     return AbsentBrokers(
         identity=Identity(cluster_id="ours", key=ReplicaKey(1, UUID(int=1))),
         listener_name="PLAINTEXT",
+        leadership=cast("Any", leadership),
         image=Cluster(brokers=brokers).image,
         connected=lambda: connected,
         address_of=lambda broker_id: Address(f"node{broker_id}", 9092),
@@ -108,8 +109,8 @@ def called_by(leader_id: int | None, connected: set[int], calls: int) -> set[Cal
     async def watch() -> set[Called]:
         loop = asyncio.get_running_loop()
         supervisor, peers = Supervisor(loop, lambda _: None), Peers()
-        absent = absent_brokers(3, connected, peers, supervisor)
-        watching = supervisor.start("watch", absent.watch(cast("Any", Leadership(leader_id))))
+        absent = absent_brokers(3, connected, Leadership(leader_id), peers, supervisor)
+        watching = supervisor.start("watch", absent.watch())
         async with asyncio.timeout(120):
             while len(peers.called) < calls:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
@@ -138,8 +139,8 @@ def test_one_that_answers_is_called_less_and_less_often_on_one_connection() -> N
     async def watch() -> tuple[list[float], bool]:
         supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
         peers = Peers(answers=True)
-        absent = absent_brokers(2, set(), peers, supervisor)
-        supervisor.start("watch", absent.watch(cast("Any", Leadership(None))))
+        absent = absent_brokers(2, set(), Leadership(None), peers, supervisor)
+        supervisor.start("watch", absent.watch())
         await asyncio.sleep(60)
         times_s = list(peers.times_s)
         peers.connected.clear()  # Its process or its machine has died.
@@ -160,8 +161,8 @@ def test_nobody_is_connected_to_for_this_once_there_is_a_controller() -> None:
     async def watch() -> tuple[int, int]:
         supervisor = Supervisor(asyncio.get_running_loop(), lambda _: None)
         peers, leadership = Peers(answers=True), Leadership(None)
-        absent = absent_brokers(3, set(), peers, supervisor)
-        supervisor.start("watch", absent.watch(cast("Any", leadership)))
+        absent = absent_brokers(3, set(), leadership, peers, supervisor)
+        supervisor.start("watch", absent.watch())
         await asyncio.sleep(10)
         before = len(peers.connected)
         leadership.leader_id = 2

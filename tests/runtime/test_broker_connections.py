@@ -20,18 +20,13 @@ class FakeSession:
             callback(self)
 
 
-class Reply:
-    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """It is done."""
-
-
-class DirectRuntime:
-    def __init__(self, cluster: Cluster) -> None:
+class DirectLeadership:
+    def __init__(self, cluster: Cluster, *, is_here: bool) -> None:
         self.cluster = cluster
+        self.is_here = is_here
 
-    def submit(self, operation: Callable[[ControllerMachine, int], Result[Any]]) -> Reply:
+    def submit(self, operation: Callable[[ControllerMachine, int], Result[Any]]) -> None:
         self.cluster.apply(operation(self.cluster.machine, self.cluster.now_ms))
-        return Reply()
 
 
 def is_fenced_soon(cluster: Cluster) -> bool:
@@ -41,9 +36,9 @@ def is_fenced_soon(cluster: Cluster) -> bool:
 
 def kit(is_controller: bool = True) -> tuple[Cluster, BrokerConnections, list[int]]:
     cluster = Cluster(brokers=1)
-    runtime: Any = DirectRuntime(cluster)
+    leadership: Any = DirectLeadership(cluster, is_here=is_controller)
     looked_at: list[int] = []
-    connections = BrokerConnections(lambda: runtime if is_controller else None, looked_at.append)
+    connections = BrokerConnections(leadership, looked_at.append)
     return cluster, connections, looked_at
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing, suppress
-from types import SimpleNamespace
 from typing import Any
 
 from tests.controller.cluster import Cluster
@@ -19,17 +18,14 @@ from ottla.runtime.supervisor import Supervisor
 Addresses = dict[int, Address]
 
 
-class DirectRuntime:
+class DirectLeadership:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.is_here = False
+        self.changed = asyncio.get_running_loop().create_future()
 
-    def submit(
-        self, operation: Callable[[ControllerMachine, int], Result[Any]]
-    ) -> asyncio.Future[Any]:
+    def submit(self, operation: Callable[[ControllerMachine, int], Result[Any]]) -> None:
         self.cluster.apply(operation(self.cluster.machine, self.cluster.now_ms))
-        done = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
 
 
 def run(test: Callable[[Cluster, EndedBrokers, Addresses], Awaitable[None]]) -> None:
@@ -42,8 +38,15 @@ def run(test: Callable[[Cluster, EndedBrokers, Addresses], Awaitable[None]]) -> 
         failures: list[BaseException] = []
         supervisor = Supervisor(loop, failures.append)
         peers = Peers(loop, "node-1", lambda: 0.5)
-        runtime: Any = DirectRuntime(cluster)
-        ended = EndedBrokers(1, lambda: runtime, cluster.image, addresses.get, peers, supervisor)
+        leadership: Any = DirectLeadership(cluster)
+        ended = EndedBrokers(
+            node_id=1,
+            leadership=leadership,
+            image=cluster.image,
+            address_of=addresses.get,
+            peers=peers,
+            supervisor=supervisor,
+        )
         try:
             await test(cluster, ended, addresses)
         finally:
@@ -118,10 +121,8 @@ def test_a_new_controller_looks_at_all() -> None:
     async def test(cluster: Cluster, ended: EndedBrokers, addresses: Addresses) -> None:
         nobody_listens = ReservedPort()
         addresses[2] = addresses[3] = Address(HOST, nobody_listens.number)
-        leadership: Any = SimpleNamespace(
-            is_here=False, changed=asyncio.get_running_loop().create_future()
-        )
-        watching = asyncio.ensure_future(ended.watch(leadership))
+        leadership: Any = ended.leadership
+        watching = asyncio.ensure_future(ended.watch())
         await asyncio.sleep(0)
         changed, leadership.changed = (
             leadership.changed,

@@ -31,7 +31,6 @@ from ottla.raft.quorum import Identity
 from ottla.raft.quorum_state import QuorumState
 from ottla.raft.voters import Voter, VoterSet
 from ottla.runtime.absent_brokers import AbsentBrokers
-from ottla.runtime.active_controller import ActiveController
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE, SNAPSHOT_BYTES
@@ -117,26 +116,18 @@ class MetadataQuorum:
         config = RaftConfig.of(parts.values)
         self.driver = self._new_driver(config, initial, replica, bootstrap)
         self._new_image(replica.log)
-        self._active = ActiveController(
-            self.driver, self.applier, self._new_runtime, self._supervisor
-        )
+        self.leadership = Leadership(self.driver, self.applier, self._new_runtime, self._supervisor)
         self.requests = QuorumRequests(
             self.driver, config.request_timeout_ms, parts.values[QUORUM_SIZE], on_claim
         )
-        self.leadership = Leadership(self.driver, self._active)
         self.controller = Controller(
-            lambda: self._active.runtime,
-            self.requests,
-            self.leadership,
-            self.applier,
-            parts.peers,
-            self._loop,
+            self.requests, self.leadership, self.applier, parts.peers, self._loop
         )
         self._watch_brokers()
         self._reports = ControllerReports(self._loop)
         self.driver.listen(
             DriverListener(
-                self._active.on_role_change,
+                self.leadership.on_role_change,
                 self.applier.advance,
                 self.applier.decode,
                 self.applier.install,
@@ -169,17 +160,18 @@ class MetadataQuorum:
         parts, image = self._parts, self._parts.feed.image
         address_of = parts.brokers.address_of
         self._ended = EndedBrokers(
-            parts.node_id,
-            lambda: self._active.runtime,
-            image,
-            address_of,
-            parts.peers,
-            self._supervisor,
+            node_id=parts.node_id,
+            leadership=self.leadership,
+            image=image,
+            address_of=address_of,
+            peers=parts.peers,
+            supervisor=self._supervisor,
         )
-        self.connections = BrokerConnections(lambda: self._active.runtime, self._ended.look_at)
+        self.connections = BrokerConnections(self.leadership, self._ended.look_at)
         self._absent = AbsentBrokers(
             identity=self._identity,
             listener_name=parts.locks.inter_broker_listener,
+            leadership=self.leadership,
             image=image,
             connected=lambda: self.connections.broker_ids,
             address_of=address_of,
@@ -225,8 +217,8 @@ class MetadataQuorum:
         """Returns at once; the leader and the high watermark follow later."""
         await self.applier.load()
         await self.driver.start()
-        self._supervisor.start("ended brokers", self._ended.watch(self.leadership))
-        self._supervisor.start("absent brokers", self._absent.watch(self.leadership))
+        self._supervisor.start("ended brokers", self._ended.watch())
+        self._supervisor.start("absent brokers", self._absent.watch())
 
     async def report_no_leader(self) -> None:
         """Runs for as long as the node: an operator should know why nothing progresses."""
@@ -242,7 +234,7 @@ class MetadataQuorum:
     async def stop(self) -> None:
         """Give up leadership; then no controller timer writes to a closed log."""
         await self.driver.stop()
-        self._active.unload("the node stops")
+        self.leadership.unload("the node stops")
 
     def close(self) -> None:
         """Call in a thread, last."""

@@ -15,12 +15,14 @@ The call is a pre-vote with epoch 0, which a node of this cluster rejects withou
 import asyncio
 import logging
 from collections.abc import Callable, Container
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from ottla.controller.image import MetadataImage
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode, ProtocolError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.messages import VoteRequest
 from ottla.raft.quorum import Identity
 from ottla.raft.voters import ReplicaKey
@@ -46,74 +48,65 @@ class _Answering(NamedTuple):
     due_s: float  # When it is next called, by the loop's clock.
 
 
+@dataclass(slots=True, kw_only=True)
 class AbsentBrokers:
-    """`connected` contains the brokers whose heartbeats arrive here."""
+    identity: Identity
+    listener_name: str
+    leadership: Leadership
+    image: MetadataImage
+    connected: Callable[[], Container[int]]  # The brokers whose heartbeats arrive here.
+    address_of: Callable[[int], Address | None]
+    peers: Peers
+    supervisor: Supervisor
+    random: Callable[[], float]
+    # Those that have not answered yet.
+    _called: set[int] = field(init=False, default_factory=set)
+    _answering: dict[int, _Answering] = field(init=False, default_factory=dict)
+    # Addresses where nodes of another cluster answered.
+    _strangers: set[Address] = field(init=False, default_factory=set)
 
-    def __init__(
-        self,
-        *,
-        identity: Identity,
-        listener_name: str,
-        image: MetadataImage,
-        connected: Callable[[], Container[int]],
-        address_of: Callable[[int], Address | None],
-        peers: Peers,
-        supervisor: Supervisor,
-        random: Callable[[], float],
-    ) -> None:
-        self._identity = identity
-        self._listener_name = listener_name
-        self._image = image
-        self._connected = connected
-        self._address_of = address_of
-        self._peers = peers
-        self._supervisor = supervisor
-        self._random = random
-        self._called: set[int] = set()  # They have not answered yet.
-        self._answering: dict[int, _Answering] = {}
-        self._strangers: set[Address] = set()  # Addresses where nodes of another cluster answered.
-
-    async def watch(self, leadership: Leadership) -> None:
+    async def watch(self) -> None:
         """Runs for as long as the node."""
+        leadership = self.leadership
         while True:
             if leadership.leader_id is not None and not leadership.is_here:
                 self._hang_up(set())
                 await asyncio.wait([leadership.changed])
                 continue
-            others = set(self._image.brokers) - {self._identity.key.id}
+            others = set(self.image.brokers) - {self.identity.key.id}
             absent = self._absent(others, leadership.is_here)
             self._hang_up(absent)
             for broker_id in filter(self._is_due, absent - self._called):
-                self._supervisor.start(f"call broker {broker_id}", self._call(broker_id))
+                self.supervisor.start(f"call broker {broker_id}", self._call(broker_id))
             present_interval_s = _LOOK_INTERVAL_S if others else _ALONE_INTERVAL_S
             interval_s = CALL_INTERVAL_S if absent else present_interval_s
-            await asyncio.sleep(interval_s * (1 + _JITTER * self._random()))
+            await asyncio.sleep(interval_s * (1 + _JITTER * self.random()))
 
     def _absent(self, others: set[int], is_controller: bool) -> set[int]:
         if not is_controller:
             return others
-        connected = self._connected()
+        connected = self.connected()
         return {broker_id for broker_id in others if broker_id not in connected}
 
     def _hang_up(self, absent: set[int]) -> None:
         """Close the connections to brokers that are no longer absent."""
         for broker_id in self._answering.keys() - absent:
             address = self._answering.pop(broker_id).address
-            self._peers.drop(address, _PURPOSE, "is not needed any more")
+            self.peers.drop(address, _PURPOSE, "is not needed any more")
 
     def _is_due(self, broker_id: int) -> bool:
         answering = self._answering.get(broker_id)
         return (
             answering is None
             or answering.due_s <= asyncio.get_running_loop().time()
-            or not self._peers.is_connected(answering.address, _PURPOSE)
+            or not self.peers.is_connected(answering.address, _PURPOSE)
         )
 
     def _note_answer(self, broker_id: int, address: Address) -> None:
         before = self._answering.get(broker_id)
         interval_s = CALL_INTERVAL_S if before is None else 2 * before.interval_s
         interval_s = min(interval_s, ANSWERED_INTERVAL_MAX_S)
-        wait_s = interval_s * (1 + _JITTER * self._random())
+        wait_s = interval_s * (1 + _JITTER * self.random())
         due_s = asyncio.get_running_loop().time() + wait_s
         self._answering[broker_id] = _Answering(address, interval_s, due_s)
 
@@ -121,14 +114,14 @@ class AbsentBrokers:
         from ottla.raft.wire_requests import request_to_wire
         from ottla.raft.wire_responses import response_from_wire
 
-        address = self._address_of(broker_id)
+        address = self.address_of(broker_id)
         if address is None:
             return
         entity: Any = request_to_wire(
             VoteRequest(
-                cluster_id=self._identity.cluster_id,
+                cluster_id=self.identity.cluster_id,
                 voter=ReplicaKey(broker_id),
-                replica=self._identity.key,
+                replica=self.identity.key,
                 replica_epoch=0,
                 last_offset_epoch=0,
                 last_offset=0,
@@ -137,14 +130,14 @@ class AbsentBrokers:
         )
         self._called.add(broker_id)
         try:
-            response = await self._peers.call(
+            response = await self.peers.call(
                 address,
                 entity,
                 timeout_ms=_TIMEOUT_MS,
                 purpose=_PURPOSE,
                 at_once=True,
             )
-            error_code = response_from_wire(response, self._listener_name).error_code
+            error_code = response_from_wire(response, self.listener_name).error_code
         except (PeerUnreachable, ProtocolError):
             self._answering.pop(broker_id, None)
             return

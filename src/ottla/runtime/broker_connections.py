@@ -6,21 +6,14 @@ may also have broken for another reason; then the next heartbeat arrives on a ne
 
 from collections.abc import Callable, Container
 
-from ottla.controller.machine import ControllerMachine
 from ottla.network.session import Session
-from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.leadership import Leadership
 
 
 class BrokerConnections:
-    """`runtime` returns None while another node is the controller."""
-
-    def __init__(
-        self,
-        runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
-        look_at: Callable[[int], None],
-    ) -> None:
+    def __init__(self, leadership: Leadership, look_at: Callable[[int], None]) -> None:
         """`look_at` checks whether a broker's process has ended."""
-        self._runtime = runtime
+        self._leadership = leadership
         self._look_at = look_at
         self._sessions: dict[int, Session] = {}  # The newest session of each broker.
 
@@ -38,10 +31,8 @@ class BrokerConnections:
         if self._sessions.get(broker_id) is not session:
             return
         del self._sessions[broker_id]
-        runtime = self._runtime()
-        if runtime is not None:
-            suspicion = runtime.submit(
+        if self._leadership.is_here:
+            self._leadership.submit(
                 lambda machine, now_ms: machine.brokers.suspect_broker(broker_id, now_ms)
             )
-            suspicion.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._look_at(broker_id)

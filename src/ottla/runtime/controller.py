@@ -11,7 +11,6 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any, Final
 
-from ottla.controller.machine import ControllerMachine
 from ottla.controller.mutations import Caller
 from ottla.controller.operations import INTERNAL_KEYS, OPERATIONS, QUORUM_KEYS, At
 from ottla.network.peers import Peers, PeerSilent, PeerUnreachable
@@ -21,7 +20,6 @@ from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
 from ottla.protocol.times import in_milliseconds
 from ottla.runtime.forwarding import envelope_fields
 from ottla.runtime.leadership import Leadership
-from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.metadata_applier import MetadataApplier
 from ottla.runtime.quorum_requests import QuorumRequests
 
@@ -39,18 +37,14 @@ _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower
 
 
 class Controller:
-    """`runtime` returns None while another node is the controller."""
-
     def __init__(
         self,
-        runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
         quorum: QuorumRequests,
         leadership: Leadership,
         applier: MetadataApplier,
         peers: Peers,
         loop: AbstractEventLoop,
     ) -> None:
-        self._runtime = runtime
         self._quorum = quorum
         self._leadership = leadership
         self._applier = applier
@@ -110,7 +104,7 @@ class Controller:
         if request.__api_key__ in QUORUM_KEYS:
             return await self._quorum.call(request)
         method = OPERATIONS[request.__api_key__].method
-        runtime = self._runtime()
+        runtime = self._leadership.runtime
         if runtime is None:
             raise ApiError(ErrorCode.not_controller, "another node is the controller")
         outcome = runtime.call(

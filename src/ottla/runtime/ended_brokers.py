@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Final
 
 from ottla.controller.image import MetadataImage
-from ottla.controller.machine import ControllerMachine
 from ottla.network.peers import PeerRefused, Peers, PeerUnreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.runtime.leadership import Leadership
-from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.runtime.supervisor import Supervisor
 
 _PURPOSE: Final = "looking for ended brokers"
@@ -26,61 +25,47 @@ _RETRY_S: Final = 0.02
 _TIMEOUT_MS: Final = 500
 
 
+@dataclass(slots=True, kw_only=True)
 class EndedBrokers:
-    """`runtime` returns None while another node is the controller."""
+    node_id: int
+    leadership: Leadership
+    image: MetadataImage
+    address_of: Callable[[int], Address | None]
+    peers: Peers
+    supervisor: Supervisor
 
-    def __init__(
-        self,
-        node_id: int,
-        runtime: Callable[[], MachineRuntime[ControllerMachine] | None],
-        image: MetadataImage,
-        address_of: Callable[[int], Address | None],
-        peers: Peers,
-        supervisor: Supervisor,
-    ) -> None:
-        self._node_id = node_id
-        self._runtime = runtime
-        self._image = image
-        self._address_of = address_of
-        self._peers = peers
-        self._supervisor = supervisor
-
-    async def watch(self, leadership: Leadership) -> None:
+    async def watch(self) -> None:
         """Runs for as long as the node: checks all brokers when this becomes the controller."""
         while True:
-            changed = leadership.changed
-            if leadership.is_here:
-                for broker in self._image.active_brokers():
+            changed = self.leadership.changed
+            if self.leadership.is_here:
+                for broker in self.image.active_brokers():
                     self.look_at(broker.broker_id)
             await asyncio.wait([changed])
 
     def look_at(self, broker_id: int) -> None:
-        broker = self._image.brokers.get(broker_id)
-        if broker is not None and broker_id != self._node_id and not self._supervisor.stopped:
-            self._supervisor.start(
+        broker = self.image.brokers.get(broker_id)
+        if broker is not None and broker_id != self.node_id and not self.supervisor.stopped:
+            self.supervisor.start(
                 f"look at broker {broker_id}", self._look_at(broker_id, broker.broker_epoch)
             )
 
     async def _look_at(self, broker_id: int, broker_epoch: int) -> None:
-        if not await self._has_ended(broker_id):
-            return
-        runtime = self._runtime()
-        if runtime is not None:
-            ending = runtime.submit(
+        if await self._has_ended(broker_id):
+            self.leadership.submit(
                 lambda machine, now_ms: machine.brokers.end_broker(broker_id, broker_epoch, now_ms)
             )
-            ending.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _has_ended(self, broker_id: int) -> bool:
         request = newest_request_type(_API_VERSIONS_KEY)(
             client_software_name="ottla", client_software_version="0"
         )
         for _ in range(_ATTEMPTS):
-            address = self._address_of(broker_id)
+            address = self.address_of(broker_id)
             if address is None:
                 return False
             try:
-                await self._peers.call(
+                await self.peers.call(
                     address,
                     request,
                     version=_API_VERSIONS_VERSION,
