@@ -111,12 +111,12 @@ class BrokerKit:
             SystemClock(),
         )
         self.coordinators = Coordinators(
-            TOPIC,
-            self.image,
-            lambda key, count: int(key) % count,
-            Pairs,
-            PairCodec,
-            Process(
+            topic=TOPIC,
+            catalog=self.image,
+            partition_for=lambda key, count: int(key) % count,
+            create_machine=Pairs,
+            create_codec=PairCodec,
+            process=Process(
                 loop=self.loop,
                 clock=SystemClock(),
                 executor=self.executor,

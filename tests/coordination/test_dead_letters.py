@@ -130,7 +130,7 @@ class OtherBroker:
 def other_broker(node: SingleNode, *codes: ErrorCode) -> OtherBroker:
     """From now on, broker 2 answers."""
     other = OtherBroker(*codes)
-    node.broker.share.partitions.office._routes._routes._ask = other
+    node.broker.share.partitions.office._routes._routes.ask = other
     return other
 
 
@@ -332,7 +332,7 @@ def test_a_leader_elsewhere_is_reminded_of_letters(node: SingleNode) -> None:
     partitions = node.image.topics["orders"].partitions
     partitions[0] = dataclasses.replace(partitions[0], leader=BrokerId(2))
     waiting_letters: Any = node.broker.share.waiting_letters
-    waiting_letters._broker_at = lambda broker_id: {2: Leader()}[broker_id]
+    waiting_letters.broker_at = lambda broker_id: {2: Leader()}[broker_id]
 
     node.run(waiting_letters.look())
 

@@ -11,12 +11,14 @@ leads. Clients are answered accordingly:
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from ottla.coordination.partition_commit_log import PartitionCommitLog
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Machine, RecordCodec, Timers
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.manager import LeadershipListener
 from ottla.replication.partition import Partition
 from ottla.runtime.machine_runtime import MachineRuntime, Perform
@@ -41,31 +43,19 @@ class _Coordinator(Generic[M]):
         self.failure: ApiError | None = None  # Why it is unavailable.
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Coordinators(Generic[M]):
     """The factories are called only when there is something to coordinate."""
 
-    def __init__(
-        self,
-        topic: str,
-        catalog: TopicCatalog,
-        partition_for: PartitionFor,
-        create_machine: Callable[[Timers], M],
-        create_codec: Callable[[], RecordCodec],
-        process: Process,
-        *,
-        perform: Perform | None = None,
-        write_timeout_ms: int | None = None,
-    ) -> None:
-        """`perform` starts the effects of results, if the machine has any."""
-        self.topic = topic
-        self._catalog = catalog
-        self._partition_for = partition_for
-        self._create_machine = create_machine
-        self._create_codec = create_codec
-        self._process = process
-        self._perform = perform
-        self._write_timeout_ms = write_timeout_ms
-        self._led: dict[int, _Coordinator[M]] = {}  # By partition.
+    topic: str
+    catalog: TopicCatalog
+    partition_for: PartitionFor
+    create_machine: Callable[[Timers], M]
+    create_codec: Callable[[], RecordCodec]
+    process: Process
+    perform: Perform | None = None  # Starts the effects of results, if the machine has any.
+    write_timeout_ms: int | None = None
+    _led: dict[int, _Coordinator[M]] = field(init=False, default_factory=dict)  # By partition.
 
     @property
     def leadership_listener(self) -> LeadershipListener:
@@ -73,8 +63,8 @@ class Coordinators(Generic[M]):
 
     def partition_of(self, key: str) -> int | None:
         """The partition of a key's coordinator; None while the topic does not exist."""
-        count = self._catalog.partition_count(self.topic)
-        return self._partition_for(key, count) if count else None
+        count = self.catalog.partition_count(self.topic)
+        return self.partition_for(key, count) if count else None
 
     def find(self, key: str) -> MachineRuntime[M]:
         """The coordinator of a key, if it is here; it may still be loading."""
@@ -104,17 +94,17 @@ class Coordinators(Generic[M]):
         topic, index = partition.log.topic_partition
         if topic != self.topic:
             return
-        process = self._process
+        process = self.process
         runtime = MachineRuntime(
-            self._create_machine,
-            self._create_codec(),
+            self.create_machine,
+            self.create_codec(),
             PartitionCommitLog(partition, process.loop, process.executor),
             process.clock,
             process.loop,
             name=f"{topic}-{index}",
             on_failure=lambda error: self._on_unreadable(index, coordinator, error),
-            perform=self._perform,
-            write_timeout_ms=self._write_timeout_ms,
+            perform=self.perform,
+            write_timeout_ms=self.write_timeout_ms,
         )
         coordinator = self._led[index] = _Coordinator(runtime)
         coordinator.loading = process.supervisor.start(
@@ -133,14 +123,14 @@ class Coordinators(Generic[M]):
         )
 
     async def _load(self, index: int, coordinator: _Coordinator[M]) -> None:
-        started_ms = self._process.clock.monotonic_ms()
+        started_ms = self.process.clock.monotonic_ms()
         try:
             await coordinator.runtime.load()
         except _UNREADABLE as error:
             self._on_unreadable(index, coordinator, error)
         finally:
             coordinator.loading = None
-        took_ms = self._process.clock.monotonic_ms() - started_ms
+        took_ms = self.process.clock.monotonic_ms() - started_ms
         if took_ms >= _SLOW_LOAD_MS:
             logger.info("loaded %s-%d in %d ms", self.topic, index, took_ms)
 

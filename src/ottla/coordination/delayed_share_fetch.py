@@ -13,6 +13,7 @@ from asyncio import AbstractEventLoop, Future
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from ottla.coordination.share_partitions import LedSharePartition
@@ -69,23 +70,16 @@ class _Wanted(NamedTuple):
     in_order: bool  # Keys must be examined.
 
 
+@dataclass(slots=True, eq=False)
 class DelayedShareFetch:
-    def __init__(
-        self,
-        member_id: str,
-        partitions: Mapping[TopicIdPartition, LedSharePartition],
-        terms: ShareFetchTerms,
-        loop: AbstractEventLoop,
-        executor: Executor,
-    ) -> None:
-        self.errors: dict[TopicIdPartition, ApiError] = {}
-        self._member_id = member_id
-        self._partitions = partitions
-        self._terms = terms
-        self._loop = loop
-        self._executor = executor
-        self._news = asyncio.Event()
-        self._abandoned = False
+    member_id: str
+    partitions: Mapping[TopicIdPartition, LedSharePartition]
+    terms: ShareFetchTerms
+    loop: AbstractEventLoop
+    executor: Executor
+    errors: dict[TopicIdPartition, ApiError] = field(init=False, default_factory=dict)
+    _news: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _abandoned: bool = field(init=False, default=False)
 
     def abandon(self) -> None:
         """No one waits for it any more: acquire nothing."""
@@ -93,19 +87,19 @@ class DelayedShareFetch:
         self._news.set()
 
     async def run(self) -> dict[TopicIdPartition, ShareFetched]:
-        deadline = self._loop.time() + self._terms.max_wait_ms / 1000
-        for led in self._partitions.values():
+        deadline = self.loop.time() + self.terms.max_wait_ms / 1000
+        for led in self.partitions.values():
             led.wait(self._news.set)
         try:
             while True:
                 self._news.clear()
-                last = self._loop.time() >= deadline
+                last = self.loop.time() >= deadline
                 fetched = await self._try(at_any_size=last)
-                if fetched or self.errors or last or self._abandoned or not self._partitions:
+                if fetched or self.errors or last or self._abandoned or not self.partitions:
                     return fetched
                 await self._wait_until(deadline)
         finally:
-            for led in self._partitions.values():
+            for led in self.partitions.values():
                 led.stop_waiting(self._news.set)
 
     async def _wait_until(self, deadline: float) -> None:
@@ -118,11 +112,11 @@ class DelayedShareFetch:
     async def _try(self, *, at_any_size: bool) -> dict[TopicIdPartition, ShareFetched]:
         found = await self._read_all()
         size = sum(len(each.content) for each in found)
-        if self._abandoned or (size < self._terms.min_bytes and not at_any_size):
+        if self._abandoned or (size < self.terms.min_bytes and not at_any_size):
             return {}
         fetched: dict[TopicIdPartition, ShareFetched] = {}
         holds: dict[TopicIdPartition, Future[None]] = {}
-        left = self._terms.records_max
+        left = self.terms.records_max
         for each in found:
             if left <= 0:
                 break
@@ -134,7 +128,7 @@ class DelayedShareFetch:
             if taken.acquired:
                 fetched[each.topic_partition] = taken
                 left -= sum(last - first + 1 for first, last, _ in taken.acquired)
-                if self._terms.hold_ms or each.in_order:
+                if self.terms.hold_ms or each.in_order:
                     holds[each.topic_partition] = written
         await self._await_holds(holds, fetched)
         return self._unless_abandoned(fetched) if holds else fetched
@@ -146,7 +140,7 @@ class DelayedShareFetch:
         if not self._abandoned:
             return fetched
         for topic_partition, (_, acquired) in fetched.items():
-            self._partitions[topic_partition].put_back(self._member_id, acquired)
+            self.partitions[topic_partition].put_back(self.member_id, acquired)
         return {}
 
     async def _await_holds(
@@ -172,11 +166,11 @@ class DelayedShareFetch:
     async def _read_all(self) -> list[_Found]:
         """Skips partitions with nothing to give."""
         wanted = []
-        for topic_partition, led in self._partitions.items():
+        for topic_partition, led in self.partitions.items():
             try:
-                await led.know_keys(self._executor)
+                await led.know_keys(self.executor)
                 limit = self._limit(led.partition)
-                due = led.due_offsets(min(self._terms.records_max, _PARKED_READ_MAX))
+                due = led.due_offsets(min(self.terms.records_max, _PARKED_READ_MAX))
                 parked = tuple(due[: bisect_left(due, limit)])
                 offset = parked[0] if parked else led.fetch_offset()
             except ApiError as error:
@@ -187,24 +181,24 @@ class DelayedShareFetch:
                 wanted.append(_Wanted(topic_partition, led, offset, parked, in_order))
         if not wanted:
             return []
-        if not self._terms.committed_only and not any(map(_is_for_a_thread, wanted)):
+        if not self.terms.committed_only and not any(map(_is_for_a_thread, wanted)):
             try:
                 return self._read(wanted, cached_only=True)
             except NotCached:
                 for each in wanted:
                     self.errors.pop(each.topic_partition, None)  # They are checked again.
-        return await self._loop.run_in_executor(self._executor, self._read, wanted)
+        return await self.loop.run_in_executor(self.executor, self._read, wanted)
 
     def _limit(self, partition: Partition) -> int:
         log = partition.log
-        if self._terms.committed_only:
+        if self.terms.committed_only:
             return log.last_stable_offset(log.high_watermark)
         return log.high_watermark
 
     def _read(self, wanted: Iterable[_Wanted], cached_only: bool = False) -> list[_Found]:
         """Call in a thread; with `cached_only` on the loop: NotCached if it needs a thread."""
         found: list[_Found] = []
-        terms = self._terms
+        terms = self.terms
         left = Enough(terms.records_max, terms.min_bytes, terms.max_bytes)
         for topic_partition, led, offset, parked, in_order in wanted:
             if left.is_met:
@@ -249,7 +243,7 @@ class DelayedShareFetch:
         """The batches of these records, concatenated, and the offsets that were read."""
         parts: list[bytes] = []
         size = 0
-        only_committed = self._terms.committed_only
+        only_committed = self.terms.committed_only
         for first, batch in batches_with(partition, parked, committed_only=only_committed):
             if size >= room:
                 return b"".join(parts), parked[: bisect_left(parked, first)]
@@ -263,10 +257,10 @@ class DelayedShareFetch:
         """Keeps all batches of parked records: an omitted one would count as gone from the log."""
         batches: list[LogBatch] = []
         positions: list[int] = []
-        aborted = _Aborted(partition, content) if self._terms.committed_only else None
+        aborted = _Aborted(partition, content) if self.terms.committed_only else None
         looks_at_times = partition.log.config.delivery_delay_enable and not were_parked
         looks_at_keys = in_order and not were_parked
-        keyed_max = max(self._terms.records_max, _KEYED_MIN)
+        keyed_max = max(self.terms.records_max, _KEYED_MIN)
         delayed_count = keyed_count = 0
         for position, header in iterate_headers(content):
             if delayed_count >= _DELAYED_MAX or keyed_count >= keyed_max:
@@ -293,18 +287,18 @@ class DelayedShareFetch:
     # Acquiring.
 
     def _acquire(self, found: _Found, records_max: int) -> tuple[ShareFetched, "Future[None]"]:
-        hold_ms = self._terms.hold_ms
+        hold_ms = self.terms.hold_ms
         if found.parked:
             acquired, written = found.led.acquire_parked(
-                self._member_id, _presence(found), records_max=records_max, hold_ms=hold_ms
+                self.member_id, _presence(found), records_max=records_max, hold_ms=hold_ms
             )
         else:
             acquired, written = found.led.acquire(
-                self._member_id,
+                self.member_id,
                 found.offset,
                 found.batches,
                 records_max=records_max,
-                batch_size=self._terms.batch_size,
+                batch_size=self.terms.batch_size,
                 hold_ms=hold_ms,
             )
         if not acquired:

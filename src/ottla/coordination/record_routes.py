@@ -14,6 +14,7 @@ from kio.static.primitive import i16, i32
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import NO_LEADER
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 from ottla.records.errors import BatchTooLarge, RecordError
@@ -34,23 +35,16 @@ _DECOMPRESSED_RATIO_MAX: Final = 10
 AskBroker = Callable[[int, "ProduceRequest"], Awaitable["ProduceResponse"]]
 
 
+@dataclass(slots=True, eq=False)
 class RecordRoutes:
-    def __init__(
-        self,
-        node_id: int,
-        replicas: ReplicaManager,
-        image: MetadataImage,
-        ask: AskBroker,
-        process: Process,
-    ) -> None:
-        self._node_id = node_id
-        self._replicas = replicas
-        self._image = image
-        self._ask = ask
-        self._process = process
+    node_id: int
+    replicas: ReplicaManager
+    image: MetadataImage
+    ask: AskBroker
+    process: Process
 
     def leader(self, target: TopicPartition) -> int:
-        state = self._image.partition(*target)
+        state = self.image.partition(*target)
         if state is None or state.leader == NO_LEADER:
             raise ApiError(ErrorCode.leader_not_available, f"{target} has no leader")
         return state.leader
@@ -58,8 +52,8 @@ class RecordRoutes:
     async def append(self, target: TopicPartition, batch: bytearray) -> None:
         """With acks=all; ApiError if it failed or the outcome is unknown."""
         leader = self.leader(target)
-        if leader == self._node_id:
-            await self._append_here(self._replicas.find(*target), batch)
+        if leader == self.node_id:
+            await self._append_here(self.replicas.find(*target), batch)
         else:
             await self._append_at(leader, target, batch)
 
@@ -77,11 +71,11 @@ class RecordRoutes:
         leader = partition.leader
         assert leader is not None, "find has looked"
         leader.validate_in_sync_replicas()
-        appended = leader.append(records, header, self._process.clock.now_ms())
+        appended = leader.append(records, header, self.process.clock.now_ms())
         if leader.acknowledged(appended, ACKS_ALL):
             return
         # Settled with the reason: the error would reference this frame, and so the future.
-        refusal: Future[tuple[ErrorCode, str] | None] = self._process.loop.create_future()
+        refusal: Future[tuple[ErrorCode, str] | None] = self.process.loop.create_future()
         leader.wait_for_acknowledgement(appended, ACKS_ALL, lambda error: _settle(refusal, error))
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_MS / 1000):
@@ -95,10 +89,10 @@ class RecordRoutes:
             raise ApiError(*refused)
 
     async def _append_at(self, leader: int, target: TopicPartition, batch: bytearray) -> None:
-        topic_id = self._image.topic_id(target.topic)
+        topic_id = self.image.topic_id(target.topic)
         if topic_id is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no {target}")
-        response = await self._ask(leader, _produce(topic_id, target.partition, bytes(batch)))
+        response = await self.ask(leader, _produce(topic_id, target.partition, bytes(batch)))
         answers = [
             partition for topic in response.responses for partition in topic.partition_responses
         ]

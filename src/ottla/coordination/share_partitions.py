@@ -11,6 +11,7 @@ import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import field
 from random import Random
 from typing import Final
 
@@ -35,6 +36,7 @@ from ottla.groups.share.state_coordinator import (
     StateWrite,
 )
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.messages.delivery_acknowledge import Delivery, DeliveryAcknowledgeType
 from ottla.replication.manager import LeadershipListener, ReplicaManager
 from ottla.replication.partition import Partition
@@ -378,29 +380,21 @@ def _reset_offset(partition: Partition, config: ShareConfig, now_ms: int) -> int
     return log.high_watermark if found is None else min(found.offset, log.high_watermark)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class SharePartitions:
-    def __init__(
-        self,
-        replicas: ReplicaManager,
-        persister: SharePersister,
-        office: DeadLetterOffice,
-        config: Callable[[str], ShareConfig],
-        *,
-        clock: Clock,
-        random: Random,
-        loop: AbstractEventLoop,
-    ) -> None:
-        """`config` returns the effective configuration of a share group."""
-        self.persister = persister
-        self.office = office
-        self.config = config
-        self.clock = clock
-        self.loop = loop
-        self._random = random
-        self._replicas = replicas
-        self.counters: dict[str, ShareCounters] = {}  # Of the groups with share-partitions here.
-        self._led: dict[SharePartitionKey, LedSharePartition] = {}
-        self._loading: dict[SharePartitionKey, Future[LedSharePartition]] = {}
+    replicas: ReplicaManager
+    persister: SharePersister
+    office: DeadLetterOffice
+    config: Callable[[str], ShareConfig]  # A group's effective configuration.
+    clock: Clock
+    random: Random
+    loop: AbstractEventLoop
+    # Of the groups with share-partitions here.
+    counters: dict[str, ShareCounters] = field(init=False, default_factory=dict)
+    _led: dict[SharePartitionKey, LedSharePartition] = field(init=False, default_factory=dict)
+    _loading: dict[SharePartitionKey, Future[LedSharePartition]] = field(
+        init=False, default_factory=dict
+    )
 
     def wall_ahead_ms(self) -> float:
         """How far the wall clock is ahead of the monotonic clock."""
@@ -412,7 +406,7 @@ class SharePartitions:
 
     async def find(self, group_id: str, topic_partition: TopicIdPartition) -> LedSharePartition:
         """ApiError if this broker does not lead it or its state is unavailable."""
-        partition = self._replicas.find(topic_partition.topic_id, topic_partition.partition)
+        partition = self.replicas.find(topic_partition.topic_id, topic_partition.partition)
         key = SharePartitionKey(group_id, topic_partition.topic_id, topic_partition.partition)
         led = self._led.get(key)
         if led is not None:
@@ -451,7 +445,7 @@ class SharePartitions:
     async def _load(self, key: SharePartitionKey, partition: Partition) -> LedSharePartition:
         try:
             leader_epoch = partition.leader_epoch
-            writer = self._random.randrange(1, 1 << 63)
+            writer = self.random.randrange(1, 1 << 63)
             persisted = await self.persister.read(key, leader_epoch, writer)
             parked: Sequence[ParkedChange] = ()
             if persisted.parked_count:

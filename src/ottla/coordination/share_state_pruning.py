@@ -16,6 +16,7 @@ from ottla.coordination.coordinators import Coordinators
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.catalog import TopicCatalog
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.machine_runtime import MachineRuntime
 from ottla.storage.errors import StorageError
@@ -26,27 +27,19 @@ RECORDS_MIN: Final = 1_000  # Fewer are not worth it.
 _STATES_PER_BATCH: Final = 10  # Each can take some ten thousand bytes.
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class ShareStatePruning:
-    def __init__(
-        self,
-        coordinators: Coordinators[ShareStateMachine],
-        replicas: ReplicaManager,
-        catalog: TopicCatalog,
-        interval_ms: int,
-        loop: AbstractEventLoop,
-        executor: Executor,
-    ) -> None:
-        self._coordinators = coordinators
-        self._replicas = replicas
-        self._catalog = catalog
-        self._interval_ms = interval_ms
-        self._loop = loop
-        self._executor = executor
+    coordinators: Coordinators[ShareStateMachine]
+    replicas: ReplicaManager
+    catalog: TopicCatalog
+    interval_ms: int
+    loop: AbstractEventLoop
+    executor: Executor
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_ms / 1000)
-            for index in range(self._catalog.partition_count(self._coordinators.topic) or 0):
+            await asyncio.sleep(self.interval_ms / 1000)
+            for index in range(self.catalog.partition_count(self.coordinators.topic) or 0):
                 try:
                     await self.prune(index)
                 except (ApiError, StorageError) as error:
@@ -54,8 +47,8 @@ class ShareStatePruning:
 
     async def prune(self, index: int, records_min: int = RECORDS_MIN) -> None:
         """ApiError if the coordinator is not here, or not ready."""
-        runtime = self._coordinators.at(index)
-        log = self._replicas.find(self._coordinators.topic, index).log
+        runtime = self.coordinators.at(index)
+        log = self.replicas.find(self.coordinators.topic, index).log
         if log.log_end_offset - log.log_start_offset < records_min:
             return
         start_offset = runtime.next_offset
@@ -65,7 +58,7 @@ class ShareStatePruning:
             await runtime.submit(partial(ShareStateMachine.rewrite, share_partitions=chosen))
             for share_partition in chosen:
                 await self._rewrite_parked(runtime, share_partition)
-        await self._loop.run_in_executor(self._executor, log.delete_records_before, start_offset)
+        await self.loop.run_in_executor(self.executor, log.delete_records_before, start_offset)
 
     async def _rewrite_parked(
         self, runtime: MachineRuntime[ShareStateMachine], share_partition: SharePartitionKey

@@ -9,12 +9,14 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Awaitable, Callable
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from ottla.controller.image import MetadataImage
 from ottla.coordination.coordinators import Coordinators
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.runtime.supervisor import Supervisor
 
@@ -35,33 +37,26 @@ LeaderEpoch = Callable[[int], int]
 Written = set[tuple[TopicPartition, TransactionMarker]]
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class TransactionCompletion:
-    def __init__(
-        self,
-        coordinators: "Coordinators[TransactionMachine]",
-        image: MetadataImage,
-        write_marker: WriteMarker,
-        leader_epoch: LeaderEpoch,
-        supervisor: Supervisor,
-        loop: AbstractEventLoop,
-    ) -> None:
-        self._coordinators = coordinators
-        self._image = image
-        self._write_marker = write_marker
-        self._leader_epoch = leader_epoch
-        self._supervisor = supervisor
-        self._loop = loop
-        self._decided: set[str] = set()  # Transactional ids that a task must process.
-        self._running: set[str] = set()  # Transactional ids with a task.
-        self._waiters: dict[str, list[Future[None]]] = {}
+    coordinators: "Coordinators[TransactionMachine]"
+    image: MetadataImage
+    write_marker: WriteMarker
+    leader_epoch: LeaderEpoch
+    supervisor: Supervisor
+    loop: AbstractEventLoop
+    # Transactional ids that a task must process.
+    _decided: set[str] = field(init=False, default_factory=set)
+    _running: set[str] = field(init=False, default_factory=set)  # Transactional ids with a task.
+    _waiters: dict[str, list[Future[None]]] = field(init=False, default_factory=dict)
 
     def begin(self, effect: "CompleteTransaction") -> None:
         """The end is decided and committed."""
         transactional_id = effect.transactional_id
         self._decided.add(transactional_id)
-        if transactional_id not in self._running and not self._supervisor.stopped:
+        if transactional_id not in self._running and not self.supervisor.stopped:
             self._running.add(transactional_id)
-            self._supervisor.start(
+            self.supervisor.start(
                 f"complete {transactional_id}", self._complete_all(transactional_id)
             )
 
@@ -69,7 +64,7 @@ class TransactionCompletion:
         """Wait until the transaction is completed, up to this long."""
         if transactional_id not in self._running:
             return
-        done = self._loop.create_future()
+        done = self.loop.create_future()
         waiters = self._waiters.setdefault(transactional_id, [])
         waiters.append(done)
         try:
@@ -110,7 +105,7 @@ class TransactionCompletion:
             delay_s = min(delay_s * 2, RETRY_MAX_S)
 
     async def _attempt(self, transactional_id: str, written: Written) -> None:
-        runtime = self._coordinators.find(transactional_id)
+        runtime = self.coordinators.find(transactional_id)
         pending = await runtime.submit(lambda machine, _: machine.markers_of(transactional_id))
         if pending is None:
             return
@@ -127,12 +122,12 @@ class TransactionCompletion:
         self, transactional_id: str, pending: "PendingMarkers", written: Written
     ) -> None:
         """`written` has the markers that earlier attempts wrote, and receives those of this one."""
-        partition = self._coordinators.partition_of(transactional_id)
+        partition = self.coordinators.partition_of(transactional_id)
         assert partition is not None, "a transaction was found, so its topic is there"
         marker = TransactionMarker(
             pending.producer_id,
             pending.producer_epoch,
-            self._leader_epoch(partition),
+            self.leader_epoch(partition),
             pending.committed,
         )
         topic_partitions = [
@@ -160,10 +155,10 @@ class TransactionCompletion:
     async def _write(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
-        if self._image.partition(*topic_partition) is None:
+        if self.image.partition(*topic_partition) is None:
             return  # The topic was deleted, and the transaction's records with it.
         try:
-            await self._write_marker(topic_partition, marker, transaction_version)
+            await self.write_marker(topic_partition, marker, transaction_version)
         except ApiError as error:
             if error.code is not ErrorCode.invalid_producer_epoch:
                 raise

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.coordination.coordinators import Coordinators
 from ottla.machine.transactional import TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.records.decoder import ControlType, Marker, build_marker
 from ottla.replication.manager import ReplicaManager
@@ -16,18 +17,12 @@ if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
 
 
+@dataclass(slots=True, eq=False)
 class TransactionMarkers:
-    def __init__(
-        self,
-        replicas: ReplicaManager,
-        groups: "Coordinators[GroupMachine]",
-        now_ms: Callable[[], int],
-        loop: AbstractEventLoop,
-    ) -> None:
-        self._replicas = replicas
-        self._groups = groups
-        self._now_ms = now_ms
-        self._loop = loop
+    replicas: ReplicaManager
+    groups: "Coordinators[GroupMachine]"
+    now_ms: Callable[[], int]
+    loop: AbstractEventLoop
 
     async def write(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
@@ -37,7 +32,7 @@ class TransactionMarkers:
         Markers for group offsets go to the group coordinator, which holds back the offsets that a
         transaction commits until the transaction is committed.
         """
-        if topic_partition.topic == self._groups.topic:
+        if topic_partition.topic == self.groups.topic:
             await self._tell_groups(topic_partition, marker, transaction_version)
         else:
             await self._append(topic_partition, marker, transaction_version)
@@ -45,7 +40,7 @@ class TransactionMarkers:
     async def _tell_groups(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> None:
-        log = self._replicas.find(*topic_partition).log
+        log = self.replicas.find(*topic_partition).log
         log.producers.check_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -53,7 +48,7 @@ class TransactionMarkers:
             transaction_version=transaction_version,
         )
         try:
-            runtime = self._groups.at(topic_partition.partition)
+            runtime = self.groups.at(topic_partition.partition)
             await runtime.submit(lambda machine, _: machine.complete_transaction(marker))
         except ApiError as error:
             if error.code is not ErrorCode.not_coordinator:
@@ -63,7 +58,7 @@ class TransactionMarkers:
     def _append(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int
     ) -> "Future[None]":
-        partition = self._replicas.find(*topic_partition)
+        partition = self.replicas.find(*topic_partition)
         if partition.is_internal:
             raise ApiError(
                 ErrorCode.invalid_topic_exception, f"{topic_partition} cannot be in a transaction"
@@ -74,12 +69,12 @@ class TransactionMarkers:
         kind = ControlType.COMMIT if marker.committed else ControlType.ABORT
         batch = build_marker(
             Marker(kind, marker.coordinator_epoch),
-            timestamp_ms=self._now_ms(),
+            timestamp_ms=self.now_ms(),
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
         )
         appended = leader.append_control(batch, transaction_version=transaction_version)
-        committed: Future[None] = self._loop.create_future()
+        committed: Future[None] = self.loop.create_future()
         if leader.acknowledged(appended, ACKS_ALL):
             committed.set_result(None)
         else:

@@ -44,12 +44,12 @@ def group_coordinators(parts: Parts) -> "Coordinators[GroupMachine]":
         return GroupRecordCodec()
 
     return Coordinators(
-        CONSUMER_OFFSETS_TOPIC,
-        image,
-        partition_for,
-        create_machine,
-        create_codec,
-        parts.process,
+        topic=CONSUMER_OFFSETS_TOPIC,
+        catalog=image,
+        partition_for=partition_for,
+        create_machine=create_machine,
+        create_codec=create_codec,
+        process=parts.process,
         write_timeout_ms=config.offsets_commit_timeout_ms,
     )
 

@@ -36,14 +36,14 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
     process, random = parts.process, parts.environment.random
     clock, loop, supervisor = process.clock, process.loop, process.supervisor
     coordinators = Coordinators(
-        SHARE_GROUP_STATE_TOPIC,
-        image,
-        partition_for,
-        lambda _: ShareStateMachine(
+        topic=SHARE_GROUP_STATE_TOPIC,
+        catalog=image,
+        partition_for=partition_for,
+        create_machine=lambda _: ShareStateMachine(
             catalog=image, updates_per_snapshot=values[SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
         ),
-        _codec,
-        process,
+        create_codec=_codec,
+        process=process,
     )
     local = LocalShareCoordinator(coordinators)
 
@@ -66,13 +66,26 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
     routes = DeadLetterRoutes(appends, image, controller, process)
     office = DeadLetterOffice(routes, config, clock, random, supervisor)
     partitions = SharePartitions(
-        replicas, persister, office, config, clock=clock, random=random, loop=loop
+        replicas=replicas,
+        persister=persister,
+        office=office,
+        config=config,
+        clock=clock,
+        random=random,
+        loop=loop,
     )
     replicas.listen(coordinators.leadership_listener)
     replicas.listen(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
-    pruning = ShareStatePruning(coordinators, replicas, image, interval_ms, loop, process.executor)
+    pruning = ShareStatePruning(
+        coordinators=coordinators,
+        replicas=replicas,
+        catalog=image,
+        interval_ms=interval_ms,
+        loop=loop,
+        executor=process.executor,
+    )
     letters = WaitingLetters(
         node_id=node_id,
         coordinators=coordinators,

@@ -45,24 +45,28 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
         return TransactionRecordCodec()
 
     coordinators = Coordinators(
-        TRANSACTION_STATE_TOPIC,
-        image,
-        partition_for,
-        create_machine,
-        create_codec,
-        process,
+        topic=TRANSACTION_STATE_TOPIC,
+        catalog=image,
+        partition_for=partition_for,
+        create_machine=create_machine,
+        create_codec=create_codec,
+        process=process,
         perform=lambda effect: completion.begin(effect),  # noqa: PLW0108 - made below
     )
     markers = TransactionMarkers(replicas, groups, process.clock.now_ms, loop)
     ask = parts.brokers.asking("markers")
     routes = MarkerRoutes(parts.node_id, image, markers.write, ask, supervisor, loop)
+
+    def leader_epoch(partition: int) -> int:
+        return replicas.find(TRANSACTION_STATE_TOPIC, partition).leader_epoch
+
     completion = TransactionCompletion(
-        coordinators,
-        image,
-        routes.write,
-        lambda partition: replicas.find(TRANSACTION_STATE_TOPIC, partition).leader_epoch,
-        supervisor,
-        loop,
+        coordinators=coordinators,
+        image=image,
+        write_marker=routes.write,
+        leader_epoch=leader_epoch,
+        supervisor=supervisor,
+        loop=loop,
     )
     remote = RemoteTransactions(
         parts.node_id,
