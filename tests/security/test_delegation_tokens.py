@@ -72,10 +72,10 @@ def test_an_unknown_token_looks_like_a_known_one() -> None:
 def test_nothing_is_kept_of_tokens_that_are_gone() -> None:
     known = credentials()
     log_in(known)
-    known._image.delegation_tokens.clear()
+    known.image.delegation_tokens.clear()
     other = DelegationToken("token-2", ALICE, ALICE, (), 0, 1_000, 500)
     for number in range(10):
-        known._image.delegation_tokens = {f"t{number}": other}
+        known.image.delegation_tokens = {f"t{number}": other}
         known.token(SHA_256, f"t{number}")
-    assert known._secret is not None
-    assert known._secret.remembered <= 3
+    assert known.secret is not None
+    assert known.secret.remembered <= 3

@@ -1,6 +1,7 @@
 """Passes dynamic broker configs to the parts that use them."""
 
 from collections.abc import Callable
+from dataclasses import field
 from pathlib import Path
 
 from ottla.controller.config import ALL_LOG_DIRS, CORDONED_LOG_DIRS
@@ -16,6 +17,7 @@ from ottla.network.config import (
 )
 from ottla.network.server import Server
 from ottla.protocol.config import ConfigValues
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.config import (
     FOLLOWER_REPLICATION_THROTTLED_RATE,
     LEADER_REPLICATION_THROTTLED_RATE,
@@ -25,20 +27,14 @@ from ottla.replication.throttle import ReplicationThrottle
 from ottla.storage.manager import LogManager
 
 
+@dataclass(slots=True, eq=False)
 class DynamicConfigs:
-    def __init__(
-        self,
-        configs: EffectiveConfigs,
-        logs: LogManager,
-        throttle: ReplicationThrottle,
-        configure_locks: Callable[[ConfigValues], None],
-    ) -> None:
-        self._configs = configs
-        self._logs = logs
-        self._throttle = throttle
-        self._configure_locks = configure_locks
-        self._server: Server | None = None
-        self._connections_max = 0
+    configs: EffectiveConfigs
+    logs: LogManager
+    throttle: ReplicationThrottle
+    configure_locks: Callable[[ConfigValues], None]
+    _server: Server | None = field(init=False, default=None)
+    _connections_max: int = field(init=False, default=0)
 
     def limit(self, server: Server, connections_max: int) -> None:
         """From now on; never more connections than this process has descriptors for."""
@@ -51,12 +47,12 @@ class DynamicConfigs:
             self.load()
 
     def load(self, _: MetadataImage | None = None) -> None:
-        values = self._configs.broker_values()
+        values = self.configs.broker_values()
         cordoned = {str(Path(path).absolute()) for path in values[CORDONED_LOG_DIRS]}
         is_everything = ALL_LOG_DIRS in values[CORDONED_LOG_DIRS]
-        self._logs.log_dirs.cordon(lambda path: is_everything or path in cordoned)
-        self._logs.reconfigure(values)
-        self._configure_locks(values)
+        self.logs.log_dirs.cordon(lambda path: is_everything or path in cordoned)
+        self.logs.reconfigure(values)
+        self.configure_locks(values)
         if self._server is not None:
             self._server.limits.set(
                 min(values[MAX_CONNECTIONS], self._connections_max),
@@ -64,6 +60,6 @@ class DynamicConfigs:
                 parse_overrides(values[MAX_CONNECTIONS_PER_IP_OVERRIDES]),
             )
             self._server.connection_rates.bound = values[MAX_CONNECTION_CREATION_RATE]
-        self._throttle.leader.set_rate(values[LEADER_REPLICATION_THROTTLED_RATE])
-        self._throttle.follower.set_rate(values[FOLLOWER_REPLICATION_THROTTLED_RATE])
-        self._throttle.directory_moves.set_rate(values[REPLICA_ALTER_LOG_DIRS_IO_MAX])
+        self.throttle.leader.set_rate(values[LEADER_REPLICATION_THROTTLED_RATE])
+        self.throttle.follower.set_rate(values[FOLLOWER_REPLICATION_THROTTLED_RATE])
+        self.throttle.directory_moves.set_rate(values[REPLICA_ALTER_LOG_DIRS_IO_MAX])

@@ -10,12 +10,14 @@ import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.node.beginning import read_claim
 from ottla.protocol.addresses import Address, parse_address
 from ottla.protocol.codec import newest_request_type
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.quorum_state import QuorumState
 from ottla.runtime.metadata_damage import finish_setting_aside
 from ottla.runtime.quorum_state_file import QuorumStateFile
@@ -53,44 +55,31 @@ class FoundCluster(NamedTuple):
     brokers: Mapping[int, Address]  # Those with a valid session.
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Joining:
-    def __init__(
-        self,
-        *,
-        peers: Peers,
-        addresses: Sequence[Address],
-        node_id: int,
-        filesystem: Filesystem,
-        directories: Sequence[str],
-        loop: AbstractEventLoop,
-        executor: Executor,
-        timeout_s: float,
-        patience_s: float,
-    ) -> None:
-        """`timeout_s` is for a node that answers, `patience_s` for the session of an earlier run of
-        this node, which must end."""
-        self._peers = peers
-        self._addresses = addresses
-        self._node_id = node_id
-        self._filesystem = filesystem
-        self._directories = directories
-        self._stranger_id: str | None = None  # The cluster of the nodes to join, if it is another.
-        self._loop = loop
-        self._executor = executor
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
+    peers: Peers
+    addresses: Sequence[Address]
+    node_id: int
+    filesystem: Filesystem
+    directories: Sequence[str]
+    loop: AbstractEventLoop
+    executor: Executor
+    timeout_s: float  # For a node that answers.
+    patience_s: float  # For the session of an earlier run of this node, which must end.
+    # The cluster of the nodes to join, if it is another.
+    _stranger_id: str | None = field(init=False, default=None)
 
     async def cluster_id(self) -> str | None:
         """Of the cluster that this node is in or joins; None if it should begin one. CannotJoin."""
-        run = self._loop.run_in_executor
-        cluster_id = await run(self._executor, self._stored_cluster_id)
+        run = self.loop.run_in_executor
+        cluster_id = await run(self.executor, self._stored_cluster_id)
         if cluster_id is not None:
-            if self._addresses:
+            if self.addresses:
                 await self._validate_same(cluster_id)
             return cluster_id
-        if self._addresses:
+        if self.addresses:
             cluster_id = await self._find_cluster()
-            await run(self._executor, self.mark, QuorumState())
+            await run(self.executor, self.mark, QuorumState())
         return cluster_id
 
     async def _validate_same(self, cluster_id: str) -> None:
@@ -110,10 +99,10 @@ class Joining:
         if self._stranger_id is None:
             return
         text = (
-            f"log directory {self._directories[0]} belongs to cluster {cluster_id}, and the "
+            f"log directory {self.directories[0]} belongs to cluster {cluster_id}, and the "
             f"nodes to join are of cluster {self._stranger_id}"
         )
-        if set(voter_ids) <= {self._node_id}:
+        if set(voter_ids) <= {self.node_id}:
             raise CannotJoin(f"{text}; give it a new directory to join them")
         logger.error("%s; continuing with the nodes that it knows", text)
 
@@ -121,19 +110,19 @@ class Joining:
         """The id of a cluster without a live node with this number."""
         deadline: float | None = None
         while True:
-            found = await self._find(self._timeout_s)
-            holder = found.brokers.get(self._node_id)
+            found = await self._find(self.timeout_s)
+            holder = found.brokers.get(self.node_id)
             if holder is None:
                 return found.cluster_id
-            is_late = deadline is not None and self._loop.time() >= deadline
+            is_late = deadline is not None and self.loop.time() >= deadline
             if is_late or await self._is_alive(holder, found.cluster_id):
                 raise CannotJoin(
-                    f"node id {self._node_id} is taken by the node at {holder}, which is alive; "
+                    f"node id {self.node_id} is taken by the node at {holder}, which is alive; "
                     "give this one another id"
                 )
             if deadline is None:
-                deadline = self._loop.time() + self._patience_s
-                logger.info("waiting for the session of the previous node %d to end", self._node_id)
+                deadline = self.loop.time() + self.patience_s
+                logger.info("waiting for the session of the previous node %d to end", self.node_id)
             await asyncio.sleep(_SESSION_LOOK_S)
 
     async def _is_alive(self, address: Address, cluster_id: str) -> bool:
@@ -149,13 +138,13 @@ class Joining:
 
     async def _find(self, timeout_s: float) -> FoundCluster:
         """Ask until a node answers; without a timeout each is asked once. CannotJoin, in time."""
-        deadline = self._loop.time() + timeout_s
+        deadline = self.loop.time() + timeout_s
         pause_s = _FIRST_PAUSE_S
         while True:
             found = await self._ask_in_turn(deadline if timeout_s else None)
             if isinstance(found, FoundCluster):
                 return found
-            if self._loop.time() + pause_s + _ATTEMPT_MIN_S > deadline:
+            if self.loop.time() + pause_s + _ATTEMPT_MIN_S > deadline:
                 raise CannotJoin(
                     f"cannot join a cluster: {found}; give --join the address of a node that "
                     "runs, or leave it out to begin a cluster"
@@ -171,10 +160,10 @@ class Joining:
         Each has its share of the time, so silent nodes do not keep the others from being asked.
         """
         reasons = []
-        for index, address in enumerate(self._addresses):
+        for index, address in enumerate(self.addresses):
             timeout_s = _ATTEMPT_MAX_S
             if deadline is not None:
-                share_s = (deadline - self._loop.time()) / (len(self._addresses) - index)
+                share_s = (deadline - self.loop.time()) / (len(self.addresses) - index)
                 timeout_s = max(_ATTEMPT_MIN_S, min(share_s, _ATTEMPT_MAX_S))
             try:
                 return await self.ask(address, timeout_s)
@@ -187,7 +176,7 @@ class Joining:
         request = newest_request_type(_DESCRIBE_CLUSTER_KEY)(
             include_cluster_authorized_operations=False, include_fenced_brokers=False
         )
-        response = await self._peers.call(
+        response = await self.peers.call(
             address,
             request,
             version=_DESCRIBE_CLUSTER_VERSION,
@@ -208,19 +197,19 @@ class Joining:
         An interrupted start continues the way it began, and if a directory with an id lacks this
         record, its metadata is gone.
         """
-        directory = metadata_directory(self._directories[0])
-        self._filesystem.make_directory(directory)
-        QuorumStateFile(self._filesystem, directory).save(state)
+        directory = metadata_directory(self.directories[0])
+        self.filesystem.make_directory(directory)
+        QuorumStateFile(self.filesystem, directory).save(state)
 
     def _stored_cluster_id(self) -> str | None:
         """None if the directory is new."""
-        first, *others = self._directories
-        finish_setting_aside(self._filesystem, first)
-        claim = read_claim(self._filesystem, first)
+        first, *others = self.directories
+        finish_setting_aside(self.filesystem, first)
+        claim = read_claim(self.filesystem, first)
         if claim is not None:
             raise CannotJoin(claim)
-        identity = read_identity(self._filesystem, first)
-        state = QuorumStateFile(self._filesystem, metadata_directory(first)).load()
+        identity = read_identity(self.filesystem, first)
+        state = QuorumStateFile(self.filesystem, metadata_directory(first)).load()
         if identity is not None:
             if state is None:
                 raise CannotJoin(_metadata_gone(first, identity.cluster_id))
@@ -230,12 +219,12 @@ class Joining:
                 f"{first}/{META_PROPERTIES} is missing, and {first} has the metadata of a cluster. "
                 f"{REPAIR}"
             )
-        if self._addresses:
+        if self.addresses:
             return None
         if state is not None and state.voted is None:
             raise CannotJoin(f"{first} is to join a cluster; say which with --join")
         for other in others:
-            identity = read_identity(self._filesystem, other)
+            identity = read_identity(self.filesystem, other)
             if identity is not None:
                 raise CannotJoin(
                     f"{first} is new, and {other} is of cluster {identity.cluster_id}, whose "

@@ -12,6 +12,7 @@ from typing import Final
 from ottla.controller.image import MetadataImage
 from ottla.network.peers import Peers
 from ottla.protocol.addresses import Address
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.runtime.leadership import Leadership
 
 logger = logging.getLogger(__name__)
@@ -20,39 +21,32 @@ NO_CONTROLLER_TIMEOUT_S: Final = 1.0
 _LOOK_S: Final = 0.05
 
 
+@dataclass(slots=True, eq=False)
 class Remaining:
     """The other brokers while nodes stop. One whose process has ended does not count, whatever the
     metadata says: there may be no controller to change it."""
 
-    def __init__(
-        self,
-        node_id: int,
-        leadership: Leadership,
-        image: MetadataImage,
-        peers: Peers,
-        address_of: Callable[[int], Address | None],
-    ) -> None:
-        self._node_id = node_id
-        self._leadership = leadership
-        self._image = image
-        self._peers = peers
-        self._address_of = address_of
+    node_id: int
+    leadership: Leadership
+    image: MetadataImage
+    peers: Peers
+    address_of: Callable[[int], Address | None]
 
     def others(self) -> bool:
         """Whether another broker could take over."""
         return any(
-            broker.broker_id != self._node_id and not self._has_ended(broker.broker_id)
-            for broker in self._image.active_brokers()
+            broker.broker_id != self.node_id and not self._has_ended(broker.broker_id)
+            for broker in self.image.active_brokers()
         )
 
     def controller(self) -> bool:
-        address = self._leadership.address
-        has_ended = address is not None and self._peers.is_refused(address)
-        return self._leadership.leader_id is not None and not has_ended
+        address = self.leadership.address
+        has_ended = address is not None and self.peers.is_refused(address)
+        return self.leadership.leader_id is not None and not has_ended
 
     def _has_ended(self, broker_id: int) -> bool:
-        address = self._address_of(broker_id)
-        return address is not None and self._peers.is_refused(address)
+        address = self.address_of(broker_id)
+        return address is not None and self.peers.is_refused(address)
 
 
 async def leave_in_order(

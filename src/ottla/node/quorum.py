@@ -138,11 +138,11 @@ class MetadataQuorum:
         """Create what builds an image from the log, and snapshots from the image."""
         parts, codec = self._parts, MetadataRecordCodec()
         self.applier = MetadataApplier(
-            log,
-            codec,
-            parts.feed,
-            self._loop,
-            parts.process.executor,
+            log=log,
+            codec=codec,
+            image=parts.feed,
+            loop=self._loop,
+            executor=parts.process.executor,
             on_failure=parts.on_failure,
         )
         self.snapshots = MetadataSnapshots(

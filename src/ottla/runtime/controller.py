@@ -9,6 +9,7 @@ that arrived in an Envelope is never forwarded again.
 import asyncio
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, Final
 
 from ottla.controller.mutations import Caller
@@ -17,6 +18,7 @@ from ottla.network.peers import Peers, PeerSilent, PeerUnreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.codec import newest_request_type, read_response, write_request
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import in_milliseconds
 from ottla.runtime.forwarding import envelope_fields
 from ottla.runtime.leadership import Leadership
@@ -36,21 +38,14 @@ OnCalled = Callable[[Caller, Any, Any, ApiError | None], None]
 _NOT_LEADER: Final = (ErrorCode.not_controller, ErrorCode.not_leader_or_follower)
 
 
+@dataclass(slots=True, eq=False)
 class Controller:
-    def __init__(
-        self,
-        quorum: QuorumRequests,
-        leadership: Leadership,
-        applier: MetadataApplier,
-        peers: Peers,
-        loop: AbstractEventLoop,
-    ) -> None:
-        self._quorum = quorum
-        self._leadership = leadership
-        self._applier = applier
-        self._peers = peers
-        self._loop = loop
-        self.on_called: OnCalled | None = None
+    quorum: QuorumRequests
+    leadership: Leadership
+    applier: MetadataApplier
+    peers: Peers
+    loop: AbstractEventLoop
+    on_called: OnCalled | None = field(init=False, default=None)
 
     async def call(
         self, request: Any, *, caller: Caller | None = None, timeout_ms: float | None = None
@@ -75,10 +70,10 @@ class Controller:
         if timeout_ms is None:
             timeout = getattr(request, "timeout", None)
             timeout_ms = TIMEOUT_MS if timeout is None else in_milliseconds(timeout)
-        deadline = self._loop.time() + timeout_ms / 1000
+        deadline = self.loop.time() + timeout_ms / 1000
         backoff_ms = _BACKOFF_MS_MIN
         while True:
-            changed = self._leadership.changed
+            changed = self.leadership.changed
             try:
                 return await self._attempt(request, caller, changed, deadline)
             except ApiError as error:
@@ -90,7 +85,7 @@ class Controller:
                 refusal = ApiError(ErrorCode.request_timed_out, message)
             except PeerUnreachable as error:
                 refusal = ApiError(ErrorCode.request_timed_out, f"the controller, {error}")
-            left_s = deadline - self._loop.time()
+            left_s = deadline - self.loop.time()
             if left_s <= 0:
                 try:
                     raise refusal
@@ -102,9 +97,9 @@ class Controller:
     async def call_here(self, request: Any, caller: Caller | None = None) -> Any:
         """Like `call`, if this node is the controller; otherwise ApiError NOT_CONTROLLER."""
         if request.__api_key__ in QUORUM_KEYS:
-            return await self._quorum.call(request)
+            return await self.quorum.call(request)
         method = OPERATIONS[request.__api_key__].method
-        runtime = self._leadership.runtime
+        runtime = self.leadership.runtime
         if runtime is None:
             raise ApiError(ErrorCode.not_controller, "another node is the controller")
         outcome = runtime.call(
@@ -121,12 +116,12 @@ class Controller:
         changed: "asyncio.Future[None]",
         deadline: float,
     ) -> Any:
-        if self._leadership.is_here:
+        if self.leadership.is_here:
             return await self.call_here(request, caller)
-        address = self._leadership.address
+        address = self.leadership.address
         if address is None:
             raise ApiError(ErrorCode.not_controller, "no node is known to be the controller")
-        sending = self._loop.create_task(self._send(address, request, caller, deadline))
+        sending = self.loop.create_task(self._send(address, request, caller, deadline))
         either: list[asyncio.Future[Any]] = [sending, changed]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -138,23 +133,23 @@ class Controller:
             del sending, either  # The task's exception has a traceback with this frame.
         response = _unpack(request, envelope)
         if request.__api_key__ not in INTERNAL_KEYS:
-            await self._applier.reached(envelope.metadata_offset, deadline - self._loop.time())
+            await self.applier.reached(envelope.metadata_offset, deadline - self.loop.time())
         return response
 
     async def _send(
         self, address: Address, request: Any, caller: Caller | None, deadline: float
     ) -> Any:
         frame = write_request(
-            request.__api_key__, request.__version__, 0, self._peers.client_id, request
+            request.__api_key__, request.__version__, 0, self.peers.client_id, request
         )
         envelope = newest_request_type(_ENVELOPE_KEY)(
             request_data=frame[_SIZE_BYTES:],
             **envelope_fields(caller),
         )
-        return await self._peers.call(
+        return await self.peers.call(
             address,
             envelope,
-            timeout_ms=max(0.0, deadline - self._loop.time()) * 1000,
+            timeout_ms=max(0.0, deadline - self.loop.time()) * 1000,
             purpose=_PURPOSE,
         )
 

@@ -7,9 +7,11 @@ portion by portion, so that the event loop continues in between.
 from asyncio import AbstractEventLoop, Future, wait
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import field
 from typing import NamedTuple, Protocol
 
 from ottla.machine.contract import RecordCodec
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.runtime.machine_batches import decode_batch, stored_batches
 from ottla.runtime.raft_log import READ_BYTES, RaftLog, ReadBatches
@@ -39,30 +41,22 @@ class Applied(NamedTuple):
 OnApplied = Callable[[Applied], None]
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class MetadataApplier:
     """Belongs to the loop's thread."""
 
-    def __init__(
-        self,
-        log: RaftLog,
-        codec: RecordCodec,
-        image: Image,
-        loop: AbstractEventLoop,
-        executor: Executor,
-        *,
-        on_failure: Callable[[BaseException], object],
-    ) -> None:
-        self.image = image
-        self.applied_offset = 0  # Everything before it is in the image.
-        self._log = log
-        self._codec = codec
-        self._loop = loop
-        self._executor = executor
-        self._on_failure = on_failure
-        self._committed_offset = 0
-        self._waits = False  # For the disk, or for its turn.
-        self._listeners: list[OnApplied] = []
-        self._waiters: list[tuple[int, Future[None]]] = []  # Offset and waiter.
+    log: RaftLog
+    codec: RecordCodec
+    image: Image
+    loop: AbstractEventLoop
+    executor: Executor
+    on_failure: Callable[[BaseException], object]
+    applied_offset: int = field(init=False, default=0)  # Everything before it is in the image.
+    _committed_offset: int = field(init=False, default=0)
+    _waits: bool = field(init=False, default=False)  # For the disk, or for its turn.
+    _listeners: list[OnApplied] = field(init=False, default_factory=list)
+    # Offset and waiter.
+    _waiters: list[tuple[int, Future[None]]] = field(init=False, default_factory=list)
 
     def listen(self, listener: OnApplied) -> None:
         """Called when `applied_offset` has advanced."""
@@ -70,16 +64,14 @@ class MetadataApplier:
 
     async def load(self) -> None:
         """Start with the newest snapshot, if there is one."""
-        newest = self._log.latest_snapshot_id
+        newest = self.log.latest_snapshot_id
         if newest is not None:
-            self.install(
-                newest, await self._loop.run_in_executor(self._executor, self._read, newest)
-            )
+            self.install(newest, await self.loop.run_in_executor(self.executor, self._read, newest))
 
     async def reached(self, offset: int, timeout_s: float | None = None) -> None:
         """Returns when everything before the offset is in the image, or on timeout."""
         if self.applied_offset < offset and (timeout_s is None or timeout_s > 0):
-            waiter: Future[None] = self._loop.create_future()
+            waiter: Future[None] = self.loop.create_future()
             self._waiters.append((offset, waiter))
             await wait([waiter], timeout=timeout_s)
             waiter.cancel()
@@ -91,7 +83,7 @@ class MetadataApplier:
 
     def decode(self, content: SnapshotContent) -> list[object]:
         """Call in a thread. ValueError if they are not metadata records."""
-        return [self._codec.decode(record.key, record.value) for record in content.records]
+        return [self.codec.decode(record.key, record.value) for record in content.records]
 
     def install(self, snapshot_id: OffsetAndEpoch, records: Sequence[object]) -> None:
         self.image.replace(records, snapshot_id.offset - 1)
@@ -100,7 +92,7 @@ class MetadataApplier:
         self._tell(Applied(len(records), 0))
 
     def _read(self, snapshot_id: OffsetAndEpoch) -> list[object]:
-        return self.decode(self._log.snapshots.read(snapshot_id))
+        return self.decode(self.log.snapshots.read(snapshot_id))
 
     def _go_on(self) -> None:
         self._waits = False
@@ -108,23 +100,23 @@ class MetadataApplier:
             return
         arguments = self.applied_offset, READ_BYTES, self._committed_offset
         try:
-            read = self._log.read_cached(*arguments)
+            read = self.log.read_cached(*arguments)
         except NotCached:
             self._waits = True
-            reading = self._loop.run_in_executor(self._executor, lambda: self._log.read(*arguments))
+            reading = self.loop.run_in_executor(self.executor, lambda: self.log.read(*arguments))
             reading.add_done_callback(lambda done: self._on_read(arguments[0], done))
             return
         self._apply(read)
         if self.applied_offset < self._committed_offset:
             self._waits = True
-            self._loop.call_soon(self._go_on)
+            self.loop.call_soon(self._go_on)
 
     def _on_read(self, offset: int, reading: "Future[ReadBatches]") -> None:
         if reading.cancelled():
             return
         error = reading.exception()
         if error is not None:
-            self._on_failure(error)
+            self.on_failure(error)
             return
         if offset == self.applied_offset:  # Unless a snapshot has overtaken it.
             self._apply(reading.result())
@@ -134,11 +126,11 @@ class MetadataApplier:
         count = 0
         try:
             for batch in stored_batches(read.data, self.applied_offset):
-                for decoded, record in decode_batch(batch, self._codec):
+                for decoded, record in decode_batch(batch, self.codec):
                     self.image.on_committed(decoded, record.offset)
                     count += 1
         except ValueError as error:
-            self._on_failure(error)  # A record of a later version, or a bug: do not guess.
+            self.on_failure(error)  # A record of a later version, or a bug: do not guess.
             raise
         self.applied_offset = read.next_offset
         self._tell(Applied(count, len(read.data)))

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
@@ -21,17 +22,15 @@ from ottla.runtime.raft_log import RaftLog
 from ottla.storage.errors import NotCached, StorageError
 
 
+@dataclass(slots=True, eq=False)
 class RaftAnswers:
-    def __init__(
-        self, log: RaftLog, exchange: RaftExchange, loop: AbstractEventLoop, executor: Executor
-    ) -> None:
-        self._log = log
-        self._exchange = exchange
-        self._loop = loop
-        self._executor = executor
+    log: RaftLog
+    exchange: RaftExchange
+    loop: AbstractEventLoop
+    executor: Executor
 
     def send(self, message: Message) -> None:
-        reply = self._exchange.take_reply(message)
+        reply = self.exchange.take_reply(message)
         body = message.body
         if reply.done():
             return  # The requester no longer waits.
@@ -45,12 +44,12 @@ class RaftAnswers:
             reply.set_result(body)
 
     def _send_records(self, reply: "Future[Any]", body: FetchResponse, wanted: LogRange) -> None:
-        log, truncations_count = self._log, self._log.truncations_count
+        log, truncations_count = self.log, self.log.truncations_count
         arguments = wanted.start_offset, wanted.max_bytes, wanted.end_offset
         try:
             read = log.read_cached(*arguments)
         except NotCached:
-            reading = self._loop.run_in_executor(self._executor, lambda: log.read(*arguments).data)
+            reading = self.loop.run_in_executor(self.executor, lambda: log.read(*arguments).data)
 
             def fill(data: bytes) -> FetchResponse:
                 if truncations_count != log.truncations_count:
@@ -66,9 +65,9 @@ class RaftAnswers:
     def _send_snapshot(
         self, reply: "Future[Any]", body: FetchSnapshotResponse, wanted: SnapshotRange
     ) -> None:
-        snapshots = self._log.snapshots
-        reading = self._loop.run_in_executor(
-            self._executor,
+        snapshots = self.log.snapshots
+        reading = self.loop.run_in_executor(
+            self.executor,
             lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes),
         )
         _pass_on(reading, reply, lambda data: body._replace(unaligned_records=data))

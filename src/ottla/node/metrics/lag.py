@@ -70,30 +70,23 @@ class _Asked:
     offsets: dict[tuple[UUID, int], set[int]] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class LagWatch:
-    def __init__(
-        self,
-        parts: Parts,
-        groups: "Coordinators[GroupMachine]",
-        ask: Ask,
-        *,
-        interval_s: float,
-        groups_max: int,
-    ) -> None:
-        """`ask` sends a request to another broker; ApiError if no response came."""
-        self.lags: list[GroupLag] = []  # Replaced as a whole, so that another thread can read it.
-        self.left_out_count = 0  # Groups beyond the limit.
-        self._parts = parts
-        self._groups = groups
-        self._ask = ask
-        self._interval_s = interval_s
-        self._groups_max = groups_max
-        self._known: dict[_Key, tuple[int, int]] = {}  # An offset, and the time of its record.
+    parts: Parts
+    groups: "Coordinators[GroupMachine]"
+    ask: Ask
+    interval_s: float
+    groups_max: int
+    # Replaced as a whole, so that another thread can read it.
+    lags: list[GroupLag] = field(init=False, default_factory=list)
+    left_out_count: int = field(init=False, default=0)  # Groups beyond the limit.
+    # An offset, and the time of its record.
+    _known: dict[_Key, tuple[int, int]] = field(init=False, default_factory=dict)
 
     async def watch(self) -> None:
         while True:
             await self.look()
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(self.interval_s)
 
     async def look(self) -> None:
         committed = await self._committed()
@@ -126,15 +119,15 @@ class LagWatch:
         return time_ms if known_offset == offset else NO_TIMESTAMP
 
     async def _committed(self) -> list[_Committed]:
-        image, found, groups_count = self._parts.feed.image, list[_Committed](), 0
-        for runtime in self._groups.all():
+        image, found, groups_count = self.parts.feed.image, list[_Committed](), 0
+        for runtime in self.groups.all():
             try:
                 group_ids = dict.fromkeys(runtime.machine.groups_with_offsets())
             except ApiError:
                 continue  # It is loading.
             for group_id in group_ids:
                 groups_count += 1
-                if groups_count > self._groups_max:
+                if groups_count > self.groups_max:
                     continue
                 try:
                     offsets = list(runtime.machine.committed_offsets(group_id).items())
@@ -146,7 +139,7 @@ class LagWatch:
                             _of_image(image, group_id, topic_partition, entry.value.offset)
                         )
                     await asyncio.sleep(0)
-        self.left_out_count = max(0, groups_count - self._groups_max)
+        self.left_out_count = max(0, groups_count - self.groups_max)
         return found
 
     async def _find(self, committed: list[_Committed]) -> dict[tuple[UUID, int], _Found]:
@@ -163,11 +156,11 @@ class LagWatch:
         return {key: found for answer in answers for key, found in answer.items()}
 
     async def _of_leader(self, leader: int, asked: _Asked) -> dict[tuple[UUID, int], _Found]:
-        if leader == self._parts.node_id:
-            loop, executor = self._parts.process.loop, self._parts.process.executor
+        if leader == self.parts.node_id:
+            loop, executor = self.parts.process.loop, self.parts.process.executor
             return await loop.run_in_executor(executor, self._look_up, asked)
         try:
-            response = await self._ask(leader, _request(asked))
+            response = await self.ask(leader, _request(asked))
         except ApiError as error:
             logger.debug("broker %d does not tell how far groups are behind: %s", leader, error)
             return {}
@@ -177,7 +170,7 @@ class LagWatch:
         found: dict[tuple[UUID, int], _Found] = {}
         for (topic_id, index), offsets in asked.offsets.items():
             try:
-                partition = self._parts.replicas.find(topic_id, index)
+                partition = self.parts.replicas.find(topic_id, index)
             except ApiError:
                 continue
             high_watermark = partition.log.high_watermark

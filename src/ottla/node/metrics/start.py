@@ -27,7 +27,11 @@ def start_metrics(
     process.supervisor.start("event loop lag", loop_lag.watch())
     groups_max, interval_ms = values[METRICS_GROUPS_MAX], values[METRICS_LAG_INTERVAL_MS]
     lag_watch = LagWatch(
-        parts, broker.groups, ask, interval_s=interval_ms / 1000, groups_max=groups_max
+        parts=parts,
+        groups=broker.groups,
+        ask=ask,
+        interval_s=interval_ms / 1000,
+        groups_max=groups_max,
     )
     if groups_max:
         process.supervisor.start("lag of groups", lag_watch.watch())
