@@ -2,6 +2,7 @@ import asyncio
 import socket
 
 import pytest
+from tests.kits.manual_clock import ManualClock
 from tests.network.peer import LOOPBACK, Run, frame, peer_of, serving, until
 from tests.ports import ReservedPort
 
@@ -9,7 +10,6 @@ from ottla.network.connection_rates import ADDRESSES_UNSWEPT_MAX, ConnectionRate
 from ottla.network.endpoints import Endpoint
 from ottla.network.listener import ListenError
 from ottla.network.server import Server
-from ottla.runtime.clock import ManualClock
 from ottla.security.rates import Windows
 
 

@@ -3,11 +3,11 @@
 import struct
 
 import pytest
+from tests.kits.manual_clock import ManualClock
 from tests.network.peer import Run, frame, peer_of, serving, session_of, until
 
 from ottla.network.session import NOBODY, Overtakers, Reply, Session
 from ottla.network.session_hub import RECEIVE_BUFFER_BYTES
-from ottla.runtime.clock import ManualClock
 
 READ, WRITE, LOOKUP = 0, 1, 2
 WRITES = frozenset({WRITE})

@@ -1,9 +1,9 @@
 import logging
 
 import pytest
+from tests.kits.manual_clock import ManualClock
 
 from ottla.network.quiet_log import QuietLog
-from ottla.runtime.clock import ManualClock
 
 
 def test_one_line_of_a_kind_per_interval(caplog: pytest.LogCaptureFixture) -> None:

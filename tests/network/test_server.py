@@ -2,6 +2,7 @@ import gc
 import os
 import weakref
 
+from tests.kits.manual_clock import ManualClock
 from tests.network.peer import (
     Answers,
     Run,
@@ -16,7 +17,6 @@ from tests.ports import ReservedPort
 
 from ottla.network.endpoints import Endpoint
 from ottla.network.session import Session
-from ottla.runtime.clock import ManualClock
 
 
 def test_idle_connections_are_closed(run: Run) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 from kio.schema.types import TopicName
+from tests.kits.manual_clock import ManualClock
 from tests.runtime.machines import ManualCommitLog, TextCodec, Words
 
 from ottla.controller.image import MetadataImage
@@ -15,7 +16,6 @@ from ottla.machine.result import Result
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.group_coordinators import remove_offsets_of_topics
 from ottla.protocol.errors import ApiError
-from ottla.runtime.clock import ManualClock
 from ottla.runtime.machine_runtime import MachineRuntime
 
 

@@ -2,6 +2,7 @@ import asyncio
 from uuid import uuid4
 
 from kio.static.primitive import i8
+from tests.kits.manual_clock import ManualClock
 
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -12,7 +13,6 @@ from ottla.node.config import BROKER_SCHEMA, TOPIC_SCHEMA
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.protocol.topics import TopicPartition
 from ottla.replication.throttle import ReplicationThrottle
-from ottla.runtime.clock import ManualClock
 from ottla.storage.broker_config import topic_defaults
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem

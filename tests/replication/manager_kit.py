@@ -6,6 +6,7 @@ from uuid import UUID
 
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
+from tests.kits.manual_clock import ManualClock
 
 from ottla.controller.image import MetadataImage
 from ottla.controller.records import (
@@ -26,7 +27,6 @@ from ottla.replication.manager import (
     RoleListener,
 )
 from ottla.replication.partition import FlushPolicy, Partition
-from ottla.runtime.clock import ManualClock
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from tests.kits.brokers import Cluster, run
+from tests.kits.manual_clock import ManualClock
 from tests.kits.world import until
 
 from ottla.replication.throttle import ReplicationQuota, is_listed
-from ottla.runtime.clock import ManualClock
 
 RECORDS = 16
 VALUE = "x" * 100_000  # More than a follower fetches at once.

@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 from kio.schema.push_telemetry.v0.request import PushTelemetryRequest
 from kio.static.primitive import i8, i32
+from tests.kits.manual_clock import ManualClock
 
 from ottla.controller.client_metrics import ClientDescription
 from ottla.controller.image import CLIENT_METRICS_RESOURCE, MetadataImage
@@ -12,7 +13,6 @@ from ottla.controller.records import ConfigRecord
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.otlp import Sample
 from ottla.runtime.client_metrics import SERIES_MAX, ClientMetrics, Instance
-from ottla.runtime.clock import ManualClock
 
 ID, OTHER_ID = UUID(int=7), UUID(int=8)
 

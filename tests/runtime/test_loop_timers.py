@@ -3,10 +3,10 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from tests.kits.manual_clock import ManualClock
 
 from ottla.machine.contract import Expiry
 from ottla.machine.result import Result
-from ottla.runtime.clock import ManualClock
 from ottla.runtime.loop_timers import LoopTimers
 
 

@@ -3,12 +3,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.kits.manual_clock import ManualClock
 from tests.kits.refusals import refusal_of
 from tests.runtime.machines import ManualCommitLog, TextCodec, Words
 
 from ottla.machine.result import Completion, Deferred, Result
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.runtime.clock import ManualClock
 from ottla.runtime.machine_runtime import MachineRuntime, logger
 from ottla.storage.errors import StorageError
 

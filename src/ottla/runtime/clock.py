@@ -1,4 +1,4 @@
-"""The time seam: the real clock, and one that is advanced by hand."""
+"""The time seam: what a node knows of time, and the real clock."""
 
 import time
 from typing import Protocol
@@ -18,20 +18,3 @@ class SystemClock:
 
     def monotonic_ms(self) -> float:
         return time.monotonic() * 1000.0
-
-
-class ManualClock:
-    """For tests: both times are advanced together, by hand."""
-
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        self._now_ms = now_ms
-
-    def now_ms(self) -> int:
-        return self._now_ms
-
-    def monotonic_ms(self) -> float:
-        return float(self._now_ms)
-
-    def advance(self, milliseconds: int) -> None:
-        assert milliseconds >= 0
-        self._now_ms += milliseconds
