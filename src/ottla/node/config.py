@@ -35,6 +35,7 @@ from ottla.protocol.config import (
     ConfigValues,
     at_least,
     boolean_key,
+    declared_keys,
     int_key,
     list_key,
     one_of,
@@ -211,32 +212,9 @@ _FILE_KEYS = (
     INITIAL_USERS_FILE.name,
 )
 
-NODE_KEYS: tuple[ConfigKey[Any], ...] = (
-    *KAFKA_FILE_KEYS,
-    NODE_ID,
-    BROKER_RACK,
-    CONTROLLED_SHUTDOWN_ENABLE,
-    CONTROLLED_SHUTDOWN_TIMEOUT_MS,
-    INITIAL_USERS_FILE,
-    METRICS_CLIENTS_MAX,
-    METRICS_GROUPS_MAX,
-    METRICS_HOST,
-    METRICS_LAG_INTERVAL_MS,
-    METRICS_PARTITIONS,
-    METRICS_PORT,
-    METRICS_TOPICS,
-    OTLP_ENDPOINT,
-    OTLP_HEADERS,
-    OTLP_INTERVAL_MS,
-    PROBE_INTERVAL_MS,
-    QUORUM_BOOTSTRAP_SERVERS,
-    QUORUM_JOIN_TIMEOUT_MS,
-    TELEMETRY_MAX_BYTES,
-    OTTLA_VERSION,
-)
-
 DECLARED_BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
-    *NODE_KEYS,
+    *declared_keys(globals()),
+    *KAFKA_FILE_KEYS,
     *NETWORK_KEYS,
     *SECURITY_KEYS,
     *STORAGE_KEYS,
