@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.controller.config import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
-from ottla.controller.image import MetadataImage
 from ottla.handlers.broker import Broker
 from ottla.handlers.dispatch import make_dispatch, make_early_dispatch
 from ottla.handlers.table import API_TABLE, EARLY_API_TABLE
@@ -57,7 +56,6 @@ from ottla.node.users_file import UsersFileError
 from ottla.node.voting import Voting
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.claims import Claim
 from ottla.runtime.config import QUORUM_SIZE
@@ -103,6 +101,13 @@ class Node:
             on_directory_failure=self._on_directory_failure,
             on_full_directory=self._on_full_directory,
         )
+        self.directories = parts.directories  # Its data directories.
+        # To inspect; None before they exist.
+        self.image = parts.feed.image
+        self.replicas = parts.replicas
+        self.server: Server | None = None
+        self.quorum: MetadataQuorum | None = None
+        self.broker: Broker | None = None  # What handlers use.
         self._values = parts.values
         self._node_id = parts.node_id
         self._loop = parts.process.loop
@@ -111,25 +116,17 @@ class Node:
         self._supervisor = parts.process.supervisor
         self._feed = parts.feed
         self._logs = parts.logs
-        self._replicas = parts.replicas
         self._peers = parts.peers
         self._dynamic = DynamicConfigs(
             parts.configs, parts.logs, parts.replicas.throttle, parts.locks.configure
         )
         self._patience_s = SESSIONS_WAITED * parts.values[BROKER_SESSION_TIMEOUT_MS] / 1000
         self._membership = Membership(parts, self._patience_s)
-        self._server: Server | None = None
-        self._quorum: MetadataQuorum | None = None
         self._registration: Registration | None = None
-        self.broker: Broker | None = None  # What handlers use, to inspect; None before it exists.
-        self._readiness = Readiness(self._node_id, self._feed.image, self._loop)
+        # Callable from any thread.
+        self.readiness = Readiness(self._node_id, self.image, self._loop)
         self._metrics: MetricsServer | None = None
         self._claims: set[Claim] = set()  # Those already reported.
-
-    @property
-    def directories(self) -> list[str]:
-        """Its data directories."""
-        return self._parts.directories
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -137,34 +134,9 @@ class Node:
         return self._bound.endpoints
 
     @property
-    def server(self) -> Server | None:
-        """For inspection, and to intercept it; None before it is bound."""
-        return self._server
-
-    @property
     def _bound(self) -> Server:
-        assert self._server is not None
-        return self._server
-
-    @property
-    def replicas(self) -> ReplicaManager:
-        """For inspection."""
-        return self._replicas
-
-    @property
-    def image(self) -> MetadataImage:
-        """For inspection."""
-        return self._feed.image
-
-    @property
-    def quorum(self) -> MetadataQuorum | None:
-        """For inspection; None before it is opened."""
-        return self._quorum
-
-    @property
-    def readiness(self) -> Readiness:
-        """Callable from any thread."""
-        return self._readiness
+        assert self.server is not None
+        return self.server
 
     @property
     def metrics_port(self) -> int | None:
@@ -239,7 +211,7 @@ class Node:
         try:
             from ottla.node.metrics.server import MetricsServer
 
-            self._metrics = metrics = MetricsServer(self._readiness)
+            self._metrics = metrics = MetricsServer(self.readiness)
             metrics.open(self._values)
         except (OSError, ValueError) as error:
             raise StartError(str(error)) from error
@@ -249,10 +221,10 @@ class Node:
             await self._loop.run_in_executor(self._executor, self._metrics.close)
 
     async def _bind(self) -> None:
-        if self._server is None:
-            self._server = self._make_server()
-            await self._server.bind()
-            self._dynamic.limit(self._server, self._parts.shares.connections)
+        if self.server is None:
+            self.server = self._make_server()
+            await self.server.bind()
+            self._dynamic.limit(self.server, self._parts.shares.connections)
 
     async def _give_up(self, loading: "asyncio.Future[None] | None") -> None:
         self._peers.close()
@@ -267,7 +239,7 @@ class Node:
     async def _start_on_storage(self) -> None:
         await self._bind()
         server = self._bound
-        self._quorum = quorum = await self._membership.open_quorum(
+        self.quorum = quorum = await self._membership.open_quorum(
             self._advertised(), self._on_claim
         )
         controller = quorum.controller
@@ -297,28 +269,20 @@ class Node:
             quorum,
             self._peers,
             self._values[QUORUM_SIZE],
-            self._feed.image,
+            self.image,
             self._environment.random,
         )
         self._supervisor.start("voting", voting.watch())
-        housekeeping = Housekeeping(
-            self._parts.configs,
-            self._logs,
-            self._replicas,
-            damaged,
-            self._environment.clock,
-            self._executor,
-        )
-        housekeeping.start(self._supervisor)
+        Housekeeping(self._parts, damaged).start()
         if self._metrics is not None:
             from ottla.node.metrics.start import identity, start_metrics
 
             process = self._metrics.process
             page = start_metrics(self._parts, quorum, broker, server, process)
             self._metrics.serve(page, self._values, identity(broker))
-        self._readiness.is_in_touch = broker.is_in_touch
-        self._readiness.phase = Phase.SERVING
-        warn_of_other_minimum(self._parts.rules.static, self._feed.image)
+        self.readiness.is_in_touch = broker.is_in_touch
+        self.readiness.phase = Phase.SERVING
+        warn_of_other_minimum(self._parts.rules.static, self.image)
         logger.info(
             "node %d of cluster %s serves %s with data in %s",
             self._node_id,
@@ -347,17 +311,17 @@ class Node:
         """
         budget_s = self._values[CONTROLLED_SHUTDOWN_TIMEOUT_MS] / 1000
         stopping = Stopping(budget_s, self._loop.time)
-        self._readiness.phase = Phase.STOPPING
+        self.readiness.phase = Phase.STOPPING
         if silently:
             self._hang_up()
         elif self._values[CONTROLLED_SHUTDOWN_ENABLE]:
             await stopping.wait("other nodes to take over", self._leave(stopping.left_s))
         await self._close_metrics()
-        if self._server is not None:
-            await self._server.stop_accepting()
-        self._replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
-        if self._quorum is not None:
-            await stopping.wait("the quorum to hear of it", self._quorum.stop())
+        if self.server is not None:
+            await self.server.stop_accepting()
+        self.replicas.fail(ApiError(ErrorCode.not_leader_or_follower, "the broker stops"))
+        if self.quorum is not None:
+            await stopping.wait("the quorum to hear of it", self.quorum.stop())
         grace_s = min(SESSIONS_GRACE_S, stopping.left_s)
         await stopping.wait("clients to read their answers", self._stop_server(grace_s))
         self._peers.close()
@@ -369,16 +333,16 @@ class Node:
 
     def _hang_up(self) -> None:
         self._peers.close()
-        for session in self._server.sessions if self._server is not None else ():
+        for session in self.server.sessions if self.server is not None else ():
             session.abort("the node dies")
 
     async def _stop_server(self, grace_s: float = SESSIONS_GRACE_S) -> None:
-        if self._server is not None:
-            await self._server.stop(grace_s)
+        if self.server is not None:
+            await self.server.stop(grace_s)
 
     async def _leave(self, timeout_s: float) -> None:
-        if self._registration is not None and self._quorum is not None:
-            leadership, image = self._quorum.leadership, self._feed.image
+        if self._registration is not None and self.quorum is not None:
+            leadership, image = self.quorum.leadership, self.image
             address_of = self._parts.brokers.address_of
             remaining = Remaining(self._node_id, leadership, image, self._peers, address_of)
             await leave_in_order(
@@ -401,7 +365,7 @@ class Node:
             on_epoch=self._remember_broker_epoch,
             offline_log_dirs=lambda: self._logs.log_dirs.offline_ids,
             full_log_dirs=lambda: self._logs.log_dirs.full_ids,
-            alone_interval_ms=alone_interval(self._values, self._feed.image, self._node_id),
+            alone_interval_ms=alone_interval(self._values, self.image, self._node_id),
         )
 
     def _remember_broker_epoch(self, epoch: int) -> None:
@@ -411,9 +375,9 @@ class Node:
             self._executor.submit(self._logs.log_dirs.write_broker_epoch)
 
     def _close_storage(self) -> None:
-        if self._quorum is not None:
+        if self.quorum is not None:
             try:
-                self._quorum.close()
+                self.quorum.close()
             except (ApiError, StorageError, OSError) as error:
                 logger.warning("the metadata log was not closed cleanly: %s", error)
         self._logs.stop()
@@ -447,10 +411,10 @@ class Node:
 
     def _on_claim(self, claim: Claim) -> None:
         """A node that another cluster claims acknowledges nothing more."""
-        quorum, text = self._quorum, self._claim_text(claim)
+        quorum, text = self.quorum, self._claim_text(claim)
         if self.failed.is_set() or quorum is None:
             return
-        if not quorum.is_alone or set(self._feed.image.brokers) - {self._node_id}:
+        if not quorum.is_alone or set(self.image.brokers) - {self._node_id}:
             if claim not in self._claims:
                 self._claims.add(claim)
                 logger.error("this node's cluster has other nodes, so it continues, but %s", text)
@@ -479,12 +443,10 @@ class Node:
             self._registration.hurry()
 
     def _give_up_directory(self, error: StorageError) -> None:
-        self._replicas.on_directory_failure(error)
+        self.replicas.on_directory_failure(error)
         self._hurry()
         others = [
-            broker
-            for broker in self._feed.image.active_brokers()
-            if broker.broker_id != self._node_id
+            broker for broker in self.image.active_brokers() if broker.broker_id != self._node_id
         ]
         has_metadata = error.directory == self.directories[0]
         if (self._logs.log_dirs.is_offline or has_metadata) and others:
