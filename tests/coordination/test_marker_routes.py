@@ -47,9 +47,7 @@ class Kit(ManagerKit):
         self.requests: asyncio.Queue[Asked] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self.supervisor = Supervisor(loop, print)
-        self.routes = MarkerRoutes(
-            1, self.image, self._write_here, self._ask, self.supervisor, loop
-        )
+        self.routes = MarkerRoutes(1, self.image, self._write_here, self._ask, self.supervisor)
 
     async def _write_here(
         self, topic_partition: TopicPartition, marker: TransactionMarker, transaction_version: int

@@ -47,9 +47,7 @@ class Kit(ManagerKit):
         self.requests: asyncio.Queue[Asked] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self.supervisor = Supervisor(loop, print)
-        self.remote = RemoteTransactions(
-            1, self.image, lambda _: 0, self._ask, self.supervisor, loop
-        )
+        self.remote = RemoteTransactions(1, self.image, lambda _: 0, self._ask, self.supervisor)
 
     async def _ask(
         self, broker_id: int, request: AddPartitionsToTxnRequest

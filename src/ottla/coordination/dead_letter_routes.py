@@ -67,9 +67,8 @@ class DeadLetterRoutes:
         """Write a batch of them and return those; ApiError if they may not have been written."""
         target = await self._target(topic, source.log.topic_partition)
         async with self._slots[self._routes.leader(target)]:
-            records, written = await self._process.loop.run_in_executor(
-                self._process.executor,
-                lambda: read_letters(source, letters, group_id, copy_record=copy_record),
+            records, written = await self._process.in_thread(
+                lambda: read_letters(source, letters, group_id, copy_record=copy_record)
             )
             if records:
                 await self._send(target, records)

@@ -5,7 +5,7 @@ that arrive while it is in flight into the next. The caller retries a marker tha
 written, with the leader that the partition has by then.
 """
 
-from asyncio import AbstractEventLoop, Future
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,13 +56,12 @@ class MarkerRoutes:
         write_here: WriteHere,
         ask: AskBroker,
         supervisor: Supervisor,
-        loop: AbstractEventLoop,
     ) -> None:
         self._node_id = node_id
         self._image = image
         self._write_here = write_here
         self._ask = ask
-        self._loop = loop
+        self._loop = supervisor.loop
         self._queues = BrokerQueues("markers", self._send, supervisor)
 
     async def write(

@@ -6,7 +6,7 @@ a transaction that is being completed, because the others wait with it; that one
 """
 
 import asyncio
-from asyncio import AbstractEventLoop, Future
+from asyncio import Future
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -61,14 +61,13 @@ class RemoteTransactions:
         partition_of: Callable[[str], int | None],
         ask: AskBroker,
         supervisor: Supervisor,
-        loop: AbstractEventLoop,
     ) -> None:
         """`partition_of` returns the partition of `__transaction_state` for an id."""
         self._node_id = node_id
         self._image = image
         self._partition_of = partition_of
         self._ask = ask
-        self._loop = loop
+        self._loop = supervisor.loop
         self._queues = BrokerQueues("questions about transactions", self._send, supervisor)
 
     def is_elsewhere(self, transactional_id: str) -> bool:

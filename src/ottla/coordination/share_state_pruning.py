@@ -7,8 +7,6 @@ records is deleted. Nothing is deleted until they are committed.
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop
-from concurrent.futures import Executor
 from functools import partial
 from typing import Final
 
@@ -19,6 +17,7 @@ from ottla.protocol.errors import ApiError
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.machine_runtime import MachineRuntime
+from ottla.runtime.process import Process
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -33,8 +32,7 @@ class ShareStatePruning:
     replicas: ReplicaManager
     catalog: TopicCatalog
     interval_ms: int
-    loop: AbstractEventLoop
-    executor: Executor
+    process: Process
 
     async def run(self) -> None:
         while True:
@@ -58,7 +56,7 @@ class ShareStatePruning:
             await runtime.submit(partial(ShareStateMachine.rewrite, share_partitions=chosen))
             for share_partition in chosen:
                 await self._rewrite_parked(runtime, share_partition)
-        await self.loop.run_in_executor(self.executor, log.delete_records_before, start_offset)
+        await self.process.in_thread(log.delete_records_before, start_offset)
 
     async def _rewrite_parked(
         self, runtime: MachineRuntime[ShareStateMachine], share_partition: SharePartitionKey

@@ -7,7 +7,7 @@ starts with the incomplete ones it finds. Repeating a step is harmless.
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop, Future
+from asyncio import Future
 from collections.abc import Awaitable, Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
@@ -44,7 +44,6 @@ class TransactionCompletion:
     write_marker: WriteMarker
     leader_epoch: LeaderEpoch
     supervisor: Supervisor
-    loop: AbstractEventLoop
     # Transactional ids that a task must process.
     _decided: set[str] = field(init=False, default_factory=set)
     _running: set[str] = field(init=False, default_factory=set)  # Transactional ids with a task.
@@ -64,7 +63,7 @@ class TransactionCompletion:
         """Wait until the transaction is completed, up to this long."""
         if transactional_id not in self._running:
             return
-        done = self.loop.create_future()
+        done = self.supervisor.loop.create_future()
         waiters = self._waiters.setdefault(transactional_id, [])
         waiters.append(done)
         try:

@@ -84,7 +84,7 @@ class Housekeeping:
         while True:
             await self._sleep(SCRUB_INTERVAL_MS if self._logs.is_scrub_due else ROUND_INTERVAL_MS)
             if self._logs.is_scrub_due:
-                await self._process.loop.run_in_executor(self._process.executor, self._logs.scrub)
+                await self._process.in_thread(self._logs.scrub)
             self._damaged.look()
 
     def _look_at_directories(self) -> None:
@@ -111,6 +111,6 @@ class Housekeeping:
         async def repeat() -> None:
             while True:
                 await self._sleep(interval_ms() if callable(interval_ms) else interval_ms)
-                await self._process.loop.run_in_executor(self._process.executor, work)
+                await self._process.in_thread(work)
 
         self._process.supervisor.start(work.__name__, repeat())

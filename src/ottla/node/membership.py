@@ -49,7 +49,7 @@ class Membership:
     async def begin(self) -> None:
         """Mark the directory as one that begins a cluster."""
         state = QuorumState(voted=ReplicaKey(self._parts.node_id))
-        await self._process.loop.run_in_executor(self._process.executor, self._joining.mark, state)
+        await self._process.in_thread(self._joining.mark, state)
 
     async def open_quorum(
         self, advertised: Sequence[Endpoint], on_claim: Callable[[Claim], None]
@@ -76,12 +76,8 @@ class Membership:
 
     def _open_replica(self) -> Awaitable[StoredReplica]:
         environment = self._parts.environment
-        return self._process.loop.run_in_executor(
-            self._process.executor,
-            open_replica,
-            environment.filesystem,
-            self._directory,
-            environment.clock.now_ms(),
+        return self._process.in_thread(
+            open_replica, environment.filesystem, self._directory, environment.clock.now_ms()
         )
 
     async def _repairing(self, attempt: Callable[[], Awaitable[_T]], *, is_locked: bool) -> _T:

@@ -46,9 +46,9 @@ class MetadataRepair:
 
         `is_locked` if this process already has the directory's lock.
         """
-        run, executor = self._parts.process.loop.run_in_executor, self._parts.process.executor
-        cluster_id = await run(executor, _cluster_id, self._filesystem, self._directory)
-        voters = await run(executor, last_voters, self._filesystem, self._directory)
+        in_thread = self._parts.process.in_thread
+        cluster_id = await in_thread(_cluster_id, self._filesystem, self._directory)
+        voters = await in_thread(last_voters, self._filesystem, self._directory)
         known = [
             Address(endpoint.host, endpoint.port)
             for voter in voters
@@ -61,7 +61,7 @@ class MetadataRepair:
                 break
         else:
             raise damage
-        aside = await run(executor, self._set_aside, is_locked)
+        aside = await in_thread(self._set_aside, is_locked)
         logger.error(
             "%s. The quorum has a leader without this node: its damaged metadata is set aside as "
             "%s, and it fetches what the others have before it votes",

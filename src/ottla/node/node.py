@@ -157,13 +157,11 @@ class Node:
         self._open_metrics()
         try:
             if self._parts.locks.has_files:
-                await self._loop.run_in_executor(self._executor, self._parts.locks.load)
+                await self._parts.process.in_thread(self._parts.locks.load)
             cluster_id = await self._membership.cluster_id()
             if cluster_id is None:
                 await self._begin_cluster()
-            loading = self._loop.run_in_executor(
-                self._executor, self._logs.start, self._node_id, cluster_id
-            )
+            loading = self._parts.process.in_thread(self._logs.start, self._node_id, cluster_id)
             await asyncio.shield(loading)
         except (
             StorageError,
@@ -218,7 +216,7 @@ class Node:
 
     async def _close_metrics(self) -> None:
         if self._metrics is not None:
-            await self._loop.run_in_executor(self._executor, self._metrics.close)
+            await self._parts.process.in_thread(self._metrics.close)
 
     async def _bind(self) -> None:
         if self.server is None:
@@ -233,7 +231,7 @@ class Node:
         if loading is not None:
             await asyncio.wait([loading])
             if loading.exception() is None:
-                await self._loop.run_in_executor(self._executor, self._logs.stop)
+                await self._parts.process.in_thread(self._logs.stop)
         self._environment.shut_down()
 
     async def _start_on_storage(self) -> None:
@@ -326,7 +324,7 @@ class Node:
         await stopping.wait("clients to read their answers", self._stop_server(grace_s))
         self._peers.close()
         await stopping.wait("its tasks to end", self._supervisor.stop())
-        closing = self._loop.run_in_executor(self._executor, self._close_storage)
+        closing = self._parts.process.in_thread(self._close_storage)
         await stopping.wait("the disk, to close the logs", closing)
         self._environment.shut_down()
         logger.info("node %d has stopped", self._node_id)

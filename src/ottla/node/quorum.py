@@ -141,17 +141,14 @@ class MetadataQuorum:
             log=log,
             codec=codec,
             image=parts.feed,
-            loop=self._loop,
-            executor=parts.process.executor,
+            process=parts.process,
             on_failure=parts.on_failure,
         )
         self.snapshots = MetadataSnapshots(
             self.driver,
             self.applier,
             codec,
-            self._loop,
-            parts.process.executor,
-            now_ms=parts.process.clock.now_ms,
+            parts.process,
             bytes_max=parts.values[SNAPSHOT_BYTES],
         )
 
@@ -200,16 +197,12 @@ class MetadataQuorum:
                 parts.locks.inter_broker_listener,
                 parts.peers,
                 bootstrap,
-                self._loop,
                 self._supervisor,
                 timeout_ms=config.request_timeout_ms,
             ),
-            clock=parts.process.clock,
             random=parts.environment.random.randrange,
-            loop=self._loop,
-            executor=parts.process.executor,
+            process=parts.process,
             sync_executor=parts.environment.quorum_executor,
-            supervisor=self._supervisor,
             on_failure=parts.on_failure,
         )
 

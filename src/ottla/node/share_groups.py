@@ -83,8 +83,7 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
         replicas=replicas,
         catalog=image,
         interval_ms=interval_ms,
-        loop=loop,
-        executor=process.executor,
+        process=process,
     )
     letters = WaitingLetters(
         node_id=node_id,

@@ -32,7 +32,7 @@ class TransactionDrivers(NamedTuple):
 
 def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
     config, image, replicas = TransactionConfig.of(parts.values), parts.feed.image, parts.replicas
-    process, loop, supervisor = parts.process, parts.process.loop, parts.process.supervisor
+    process, supervisor = parts.process, parts.process.supervisor
 
     def create_machine(timers: Timers) -> "TransactionMachine":
         from ottla.transactions.coordinator import TransactionMachine
@@ -53,9 +53,9 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
         process=process,
         perform=lambda effect: completion.begin(effect),  # noqa: PLW0108 - made below
     )
-    markers = TransactionMarkers(replicas, groups, process.clock.now_ms, loop)
+    markers = TransactionMarkers(replicas, groups, process.clock.now_ms, process.loop)
     ask = parts.brokers.asking("markers")
-    routes = MarkerRoutes(parts.node_id, image, markers.write, ask, supervisor, loop)
+    routes = MarkerRoutes(parts.node_id, image, markers.write, ask, supervisor)
 
     def leader_epoch(partition: int) -> int:
         return replicas.find(TRANSACTION_STATE_TOPIC, partition).leader_epoch
@@ -66,7 +66,6 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
         write_marker=routes.write,
         leader_epoch=leader_epoch,
         supervisor=supervisor,
-        loop=loop,
     )
     remote = RemoteTransactions(
         parts.node_id,
@@ -74,6 +73,5 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
         coordinators.partition_of,
         parts.brokers.asking("transactions"),
         supervisor,
-        loop,
     )
     return TransactionDrivers(coordinators, completion, markers, remote)

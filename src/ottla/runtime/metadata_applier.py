@@ -4,9 +4,8 @@ Cached data, which includes everything new, is passed on at once; more than one 
 portion by portion, so that the event loop continues in between.
 """
 
-from asyncio import AbstractEventLoop, Future, wait
+from asyncio import Future, wait
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
 from dataclasses import field
 from typing import NamedTuple, Protocol
 
@@ -14,6 +13,7 @@ from ottla.machine.contract import RecordCodec
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.runtime.machine_batches import decode_batch, stored_batches
+from ottla.runtime.process import Process
 from ottla.runtime.raft_log import READ_BYTES, RaftLog, ReadBatches
 from ottla.runtime.snapshots import SnapshotContent
 from ottla.storage.errors import NotCached
@@ -48,8 +48,7 @@ class MetadataApplier:
     log: RaftLog
     codec: RecordCodec
     image: Image
-    loop: AbstractEventLoop
-    executor: Executor
+    process: Process
     on_failure: Callable[[BaseException], object]
     applied_offset: int = field(init=False, default=0)  # Everything before it is in the image.
     _committed_offset: int = field(init=False, default=0)
@@ -66,12 +65,12 @@ class MetadataApplier:
         """Start with the newest snapshot, if there is one."""
         newest = self.log.latest_snapshot_id
         if newest is not None:
-            self.install(newest, await self.loop.run_in_executor(self.executor, self._read, newest))
+            self.install(newest, await self.process.in_thread(self._read, newest))
 
     async def reached(self, offset: int, timeout_s: float | None = None) -> None:
         """Returns when everything before the offset is in the image, or on timeout."""
         if self.applied_offset < offset and (timeout_s is None or timeout_s > 0):
-            waiter: Future[None] = self.loop.create_future()
+            waiter: Future[None] = self.process.loop.create_future()
             self._waiters.append((offset, waiter))
             await wait([waiter], timeout=timeout_s)
             waiter.cancel()
@@ -103,13 +102,13 @@ class MetadataApplier:
             read = self.log.read_cached(*arguments)
         except NotCached:
             self._waits = True
-            reading = self.loop.run_in_executor(self.executor, lambda: self.log.read(*arguments))
+            reading = self.process.in_thread(lambda: self.log.read(*arguments))
             reading.add_done_callback(lambda done: self._on_read(arguments[0], done))
             return
         self._apply(read)
         if self.applied_offset < self._committed_offset:
             self._waits = True
-            self.loop.call_soon(self._go_on)
+            self.process.loop.call_soon(self._go_on)
 
     def _on_read(self, offset: int, reading: "Future[ReadBatches]") -> None:
         if reading.cancelled():

@@ -5,15 +5,15 @@ a start reads at most about twice the state. It covers what is committed and syn
 """
 
 import logging
-from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from asyncio import Future
+from collections.abc import Sequence
 from typing import Final
 
 from ottla.machine.contract import RecordCodec
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.voters import VoterSet
 from ottla.runtime.metadata_applier import Applied, MetadataApplier
+from ottla.runtime.process import Process
 from ottla.runtime.raft_driver import RaftDriver
 from ottla.runtime.raft_log import RaftLog
 
@@ -30,18 +30,14 @@ class MetadataSnapshots:
         driver: RaftDriver,
         applier: MetadataApplier,
         codec: RecordCodec,
-        loop: AbstractEventLoop,
-        executor: Executor,
+        process: Process,
         *,
-        now_ms: Callable[[], int],
         bytes_max: int,
     ) -> None:
         self._driver = driver
         self._applier = applier
         self._codec = codec
-        self._loop = loop
-        self._executor = executor
-        self._now_ms = now_ms
+        self._process = process
         self._bytes_max = bytes_max
         self._snapshot_records = 0  # In the newest snapshot.
         self._records_count = 0  # Since that snapshot.
@@ -78,8 +74,8 @@ class MetadataSnapshots:
         records = list(self._applier.image.snapshot())
         self.is_writing = True
         self._records_count = self._bytes_count = 0
-        writing = self._loop.run_in_executor(
-            self._executor, self._write, log, snapshot_id, core.voters.at(offset), records
+        writing = self._process.in_thread(
+            self._write, log, snapshot_id, core.voters.at(offset), records
         )
         writing.add_done_callback(lambda done: self._on_written(snapshot_id, len(records), done))
 
@@ -90,7 +86,9 @@ class MetadataSnapshots:
         voters: VoterSet,
         records: Sequence[object],
     ) -> int:
-        size = log.snapshots.write(snapshot_id, voters, records, self._codec, self._now_ms())
+        size = log.snapshots.write(
+            snapshot_id, voters, records, self._codec, self._process.clock.now_ms()
+        )
         log.roll()
         log.sync_recovery_point()
         return size
@@ -110,4 +108,4 @@ class MetadataSnapshots:
         log = self._driver.log
         if log.start_offset <= snapshot_id.offset:  # Unless one from the leader has overtaken it.
             log.on_snapshot_written(snapshot_id, writing.result())
-            self._loop.run_in_executor(self._executor, log.remove_passed)
+            self._process.in_thread(log.remove_passed)

@@ -3,9 +3,8 @@
 Cached data, which is nearly all of it, is read at once; the rest in a thread.
 """
 
-from asyncio import AbstractEventLoop, Future
+from asyncio import Future
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -17,6 +16,7 @@ from ottla.raft.messages import (
     Message,
     SnapshotRange,
 )
+from ottla.runtime.process import Process
 from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog
 from ottla.storage.errors import NotCached, StorageError
@@ -26,8 +26,7 @@ from ottla.storage.errors import NotCached, StorageError
 class RaftAnswers:
     log: RaftLog
     exchange: RaftExchange
-    loop: AbstractEventLoop
-    executor: Executor
+    process: Process
 
     def send(self, message: Message) -> None:
         reply = self.exchange.take_reply(message)
@@ -49,7 +48,7 @@ class RaftAnswers:
         try:
             read = log.read_cached(*arguments)
         except NotCached:
-            reading = self.loop.run_in_executor(self.executor, lambda: log.read(*arguments).data)
+            reading = self.process.in_thread(lambda: log.read(*arguments).data)
 
             def fill(data: bytes) -> FetchResponse:
                 if truncations_count != log.truncations_count:
@@ -66,9 +65,8 @@ class RaftAnswers:
         self, reply: "Future[Any]", body: FetchSnapshotResponse, wanted: SnapshotRange
     ) -> None:
         snapshots = self.log.snapshots
-        reading = self.loop.run_in_executor(
-            self.executor,
-            lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes),
+        reading = self.process.in_thread(
+            lambda: snapshots.read_range(wanted.snapshot_id, wanted.position, wanted.max_bytes)
         )
         _pass_on(reading, reply, lambda data: body._replace(unaligned_records=data))
 

@@ -18,7 +18,7 @@ next one.
 import dataclasses
 import logging
 import math
-from asyncio import AbstractEventLoop, Future, TimerHandle, sleep
+from asyncio import Future, TimerHandle, sleep
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -36,14 +36,13 @@ from ottla.raft.quorum_state import QuorumState
 from ottla.raft.ready import Ready, RoleChange
 from ottla.raft.states import Follower, Leader, Role
 from ottla.raft.voters import VoterHistory, VoterSet
-from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flusher
+from ottla.runtime.process import Process
 from ottla.runtime.quorum_state_file import QuorumStateFile
 from ottla.runtime.raft_answers import RaftAnswers
 from ottla.runtime.raft_exchange import RaftExchange
 from ottla.runtime.raft_log import RaftLog
 from ottla.runtime.snapshots import SnapshotContent
-from ottla.runtime.supervisor import Supervisor
 from ottla.storage.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -77,12 +76,9 @@ class RaftDriver:
         log: RaftLog,
         state_file: QuorumStateFile,
         exchange: RaftExchange,
-        clock: Clock,
         random: Callable[[int], int],
-        loop: AbstractEventLoop,
-        executor: Executor,
+        process: Process,
         sync_executor: Executor,
-        supervisor: Supervisor,
         on_failure: Callable[[BaseException], object],
     ) -> None:
         self.identity = identity
@@ -91,20 +87,19 @@ class RaftDriver:
         self._initial_voters = initial_voters
         self._state_file = state_file
         self._exchange = exchange
-        self._clock = clock
+        self._clock = clock = process.clock
         self._random = random
-        self.loop = loop
-        self._executor = executor
+        self._loop = process.loop
+        self._process = process
         self._sync_executor = sync_executor  # Only for the log and the quorum state.
-        self._supervisor = supervisor
         self._on_failure = on_failure
-        self._flusher = Flusher(loop, sync_executor, lambda _, error: self._fail(error))
+        self._flusher = Flusher(process.loop, sync_executor, lambda _, error: self._fail(error))
         # The core needs time that never goes back, and writes it into records.
         self._clock_offset_ms = clock.now_ms() - int(clock.monotonic_ms())
         self._ticked_at_ms = 0
         self._due_ms: int | None = None  # When the next tick is due.
         self._excused_ms: int | None = None  # A tick that came late, and is given more time.
-        self._answers = RaftAnswers(log, exchange, loop, executor)
+        self._answers = RaftAnswers(log, exchange, process)
         self._listener: DriverListener | None = None
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
@@ -126,7 +121,7 @@ class RaftDriver:
         self._listener = listener
 
     async def start(self) -> None:
-        voters, saved = await self.loop.run_in_executor(self._executor, self._load)
+        voters, saved = await self._process.in_thread(self._load)
         if self._stopped:
             return
         self._core = core = self._new_core(voters, saved)
@@ -250,7 +245,7 @@ class RaftDriver:
         self._due_ms = None if self._core is None else self._core.next_deadline_ms
         if self._due_ms is not None and not self._stopped:
             delay_ms = max(self._due_ms - self.now_ms(), _TICK_DELAY_MS_MIN)
-            self._timer = self.loop.call_later(delay_ms / 1000, self._run)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._run)
 
     # Acting.
 
@@ -262,7 +257,7 @@ class RaftDriver:
             return
         self._held, self._held_at_ms = ready, self.now_ms()
         life = self._life
-        saving = self.loop.run_in_executor(
+        saving = self._loop.run_in_executor(
             self._sync_executor, self._state_file.save, ready.quorum_state
         )
         saving.add_done_callback(lambda done: self._on_saved(life, ready, done))
@@ -290,7 +285,7 @@ class RaftDriver:
             self._on_write_failed(error)
             return
         if ready.install_snapshot is not None:
-            self._supervisor.start(
+            self._process.supervisor.start(
                 "snapshot", self._install_snapshot(self._life, ready.install_snapshot)
             )
         for message in ready.messages:
@@ -376,8 +371,8 @@ class RaftDriver:
 
     async def _install_snapshot(self, life: int, snapshot_id: OffsetAndEpoch) -> None:
         try:
-            voters, prepared, size = await self.loop.run_in_executor(
-                self._executor, self._finish_snapshot, snapshot_id
+            voters, prepared, size = await self._process.in_thread(
+                self._finish_snapshot, snapshot_id
             )
         except (StorageError, OSError, ValueError) as error:
             if life == self._life:
@@ -386,7 +381,7 @@ class RaftDriver:
         self._call_in(
             life, lambda core: self._put_in_place(core, snapshot_id, voters, prepared, size)
         )
-        await self.loop.run_in_executor(self._executor, self.log.remove_passed)
+        await self._process.in_thread(self.log.remove_passed)
 
     def _finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[VoterSet, Any, int]:
         """Runs in a thread. The file gets its final name only once all of it was parsed."""
@@ -462,7 +457,7 @@ class RaftDriver:
             logger.error("retrying the quorum every %.0f s: %s", RESTART_DELAY_S, error)
         self._restarted_at_ms = now_ms
         self._drop_core(str(error))
-        self._supervisor.start("quorum restart", self._start_later())
+        self._process.supervisor.start("quorum restart", self._start_later())
 
     async def _start_later(self) -> None:
         await sleep(RESTART_DELAY_S)

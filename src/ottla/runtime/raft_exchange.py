@@ -8,7 +8,7 @@ The wire entities are imported on demand, since a single node never needs them.
 """
 
 import logging
-from asyncio import AbstractEventLoop, Future, Task, wait
+from asyncio import Future, Task, wait
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -43,7 +43,6 @@ class RaftExchange:
         listener_name: str,
         peers: Peers,
         bootstrap: Mapping[int, Address],
-        loop: AbstractEventLoop,
         supervisor: Supervisor,
         *,
         timeout_ms: int,
@@ -53,7 +52,7 @@ class RaftExchange:
         self._listener_name = listener_name
         self._peers = peers
         self._learned = dict(bootstrap)
-        self._loop = loop
+        self._loop = supervisor.loop
         self._supervisor = supervisor
         self._timeout_ms = timeout_ms
         self._next_correlation_id = 1

@@ -63,11 +63,8 @@ class _Found(NamedTuple):
     times_ms: dict[int, int]  # By offset.
 
 
-@dataclass(slots=True)
-class _Asked:
-    """The questions for one leader."""
-
-    offsets: dict[tuple[UUID, int], set[int]] = field(default_factory=dict)
+# The questions for one leader: offsets by topic id and partition.
+_Asked = dict[tuple[UUID, int], set[int]]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -146,10 +143,8 @@ class LagWatch:
         """By topic id and partition."""
         by_leader: dict[int, _Asked] = {}
         for each in committed:
-            asked = by_leader.setdefault(each.leader, _Asked())
-            offsets = asked.offsets.setdefault(
-                (each.topic_id, each.topic_partition.partition), set()
-            )
+            asked = by_leader.setdefault(each.leader, {})
+            offsets = asked.setdefault((each.topic_id, each.topic_partition.partition), set())
             if self._known.get((each.group_id, each.topic_partition), (-1, 0))[0] != each.offset:
                 offsets.add(each.offset)
         answers = await asyncio.gather(*(self._of_leader(*item) for item in by_leader.items()))
@@ -157,8 +152,7 @@ class LagWatch:
 
     async def _of_leader(self, leader: int, asked: _Asked) -> dict[tuple[UUID, int], _Found]:
         if leader == self.parts.node_id:
-            loop, executor = self.parts.process.loop, self.parts.process.executor
-            return await loop.run_in_executor(executor, self._look_up, asked)
+            return await self.parts.process.in_thread(self._look_up, asked)
         try:
             response = await self.ask(leader, _request(asked))
         except ApiError as error:
@@ -168,7 +162,7 @@ class LagWatch:
 
     def _look_up(self, asked: _Asked) -> dict[tuple[UUID, int], _Found]:
         found: dict[tuple[UUID, int], _Found] = {}
-        for (topic_id, index), offsets in asked.offsets.items():
+        for (topic_id, index), offsets in asked.items():
             try:
                 partition = self.parts.replicas.find(topic_id, index)
             except ApiError:
@@ -195,7 +189,7 @@ def _of_image(
 
 def _request(asked: _Asked) -> DescribeOffsetTimesRequest:
     topics: dict[UUID, list[AskedPartition]] = {}
-    for (topic_id, index), offsets in asked.offsets.items():
+    for (topic_id, index), offsets in asked.items():
         wanted = AskedPartition(partition_index=i32(index), offsets=tuple(map(i64, offsets)))
         topics.setdefault(topic_id, []).append(wanted)
     return DescribeOffsetTimesRequest(
@@ -211,7 +205,7 @@ def _read(response: DescribeOffsetTimesResponse, asked: _Asked) -> dict[tuple[UU
     for topic in response.topics:
         for each in topic.partitions:
             key: Any = (topic.topic_id, int(each.partition_index))
-            if key in asked.offsets and not each.error_code:
-                times = dict(zip(asked.offsets[key], map(int, each.timestamps), strict=False))
+            if key in asked and not each.error_code:
+                times = dict(zip(asked[key], map(int, each.timestamps), strict=False))
                 found[key] = _Found(int(each.high_watermark), times)
     return found
