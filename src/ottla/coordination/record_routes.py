@@ -92,7 +92,8 @@ class RecordRoutes:
         topic_id = self.image.topic_id(target.topic)
         if topic_id is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no {target}")
-        response = await self.ask(leader, _produce(topic_id, target.partition, bytes(batch)))
+        request = produce_request(topic_id, target.partition, bytes(batch), WRITE_TIMEOUT_MS)
+        response = await self.ask(leader, request)
         answers = [
             partition for topic in response.responses for partition in topic.partition_responses
         ]
@@ -107,8 +108,10 @@ class RecordRoutes:
             )
 
 
-def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
-    """The imports are deferred until another broker leads the partition."""
+def produce_request(
+    topic_id: UUID, partition: int, batch: bytes, timeout_ms: int
+) -> "ProduceRequest":
+    """With acks=all. The imports are deferred until another broker leads the partition."""
     from kio.schema.produce.v13.request import (
         PartitionProduceData,
         ProduceRequest,
@@ -119,7 +122,7 @@ def _produce(topic_id: UUID, partition: int, batch: bytes) -> "ProduceRequest":
     data = PartitionProduceData(index=i32(partition), records=Records(batch))
     return ProduceRequest(
         acks=i16(ACKS_ALL),
-        timeout=milliseconds(WRITE_TIMEOUT_MS),
+        timeout=milliseconds(timeout_ms),
         topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),),
     )
 

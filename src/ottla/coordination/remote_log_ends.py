@@ -33,7 +33,8 @@ class RemoteLogEnds:
         state = self._image.partition(*partition)
         if state is None or state.leader == NO_LEADER:
             raise ApiError(ErrorCode.leader_not_available, f"{partition} has no leader")
-        response = await self._ask(state.leader, _request(partition, state.leader_epoch))
+        request = offset_request(partition, state.leader_epoch, _LATEST)
+        response = await self._ask(state.leader, request)
         answers = [answer for topic in response.topics for answer in topic.partitions]
         if len(answers) != 1:
             raise ApiError(
@@ -48,8 +49,13 @@ class RemoteLogEnds:
         return answers[0].offset
 
 
-def _request(partition: TopicPartition, leader_epoch: int) -> "ListOffsetsRequest":
-    """The imports are deferred until another broker leads the partition."""
+def offset_request(
+    partition: TopicPartition, leader_epoch: int, timestamp: int
+) -> "ListOffsetsRequest":
+    """Rejected by a broker that does not lead the partition, or leads it in another epoch.
+
+    The imports are deferred until another broker leads a partition.
+    """
     from kio.schema.list_offsets.v11.request import (
         ListOffsetsPartition,
         ListOffsetsRequest,
@@ -59,7 +65,7 @@ def _request(partition: TopicPartition, leader_epoch: int) -> "ListOffsetsReques
     asked = ListOffsetsPartition(
         partition_index=i32(partition.partition),
         current_leader_epoch=i32(leader_epoch),
-        timestamp=i64(_LATEST),
+        timestamp=i64(timestamp),
     )
     topic = ListOffsetsTopic(name=TopicName(partition.topic), partitions=(asked,))
     return ListOffsetsRequest(

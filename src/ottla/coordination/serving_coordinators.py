@@ -7,14 +7,14 @@ once per leadership: the leader of the partition in that epoch is the coordinato
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ottla.coordination.remote_log_ends import offset_request
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.runtime.other_brokers import AskBroker
 from ottla.runtime.supervisor import Supervisor
 
-_CONSUMER = -1
 _EARLIEST = -2
 
 
@@ -53,36 +53,11 @@ class ServingCoordinators:
         return asking
 
     async def _ask_leader(self, leadership: PartitionLeadership) -> None:
+        request = offset_request(leadership.partition, leadership.leader_epoch, _EARLIEST)
         try:
-            response = await self._ask(leadership.leader, _request(leadership))
+            response = await self._ask(leadership.leader, request)
         except ApiError:
             return
         ((found,),) = (topic.partitions for topic in response.topics)
         if found.error_code is ErrorCode.none:
             self._known[leadership.partition] = leadership
-
-
-def _request(leadership: PartitionLeadership) -> Any:
-    """Rejected by a broker that does not lead the partition, or leads it in another epoch."""
-    from kio.schema.list_offsets.v11.request import (
-        ListOffsetsPartition,
-        ListOffsetsRequest,
-        ListOffsetsTopic,
-    )
-    from kio.schema.types import BrokerId, TopicName
-    from kio.static.primitive import i8, i32, i64
-
-    from ottla.protocol.times import milliseconds
-
-    asked = ListOffsetsPartition(
-        partition_index=i32(leadership.partition.partition),
-        current_leader_epoch=i32(leadership.leader_epoch),
-        timestamp=i64(_EARLIEST),
-    )
-    topic = ListOffsetsTopic(name=TopicName(leadership.partition.topic), partitions=(asked,))
-    return ListOffsetsRequest(
-        replica_id=BrokerId(_CONSUMER),
-        isolation_level=i8(0),
-        topics=(topic,),
-        timeout=milliseconds(0),
-    )

@@ -19,16 +19,15 @@ from kio.schema.create_topics.v7.request import (
     CreateTopicsRequest,
 )
 from kio.schema.fetch.v18.request import FetchPartition
-from kio.schema.produce.v13.request import PartitionProduceData
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i16, i32, i64
+from kio.static.primitive import i16, i32, i64
 
 from ottla.controller.image import MetadataImage
+from ottla.coordination.record_routes import produce_request
 from ottla.network.durations import Durations
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
-from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds
 from ottla.records.builder import Record, build_batch
 from ottla.runtime.clock import Clock
@@ -102,7 +101,9 @@ class Probe:
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         value = str(monotonic_ns()).encode()
         batch = build_batch([Record(timestamp=self.clock.now_ms(), value=value)])
-        produced = await self.ask(broker, _produce(topic.topic_id, bytes(batch)))
+        produced = await self.ask(
+            broker, produce_request(topic.topic_id, 0, bytes(batch), TIMEOUT_MS)
+        )
         (written,) = produced.responses[0].partition_responses
         if written.error_code:
             raise ApiError(ErrorCode(written.error_code))
@@ -146,15 +147,6 @@ def _topic(broker: int, brokers: list[int]) -> CreatableTopic:
         configs=tuple(
             CreatableTopicConfig(name=name, value=value) for name, value in _CONFIG.items()
         ),
-    )
-
-
-def _produce(topic_id: UUID, batch: bytes) -> ProduceRequest:
-    data = PartitionProduceData(index=i32(0), records=Records(batch))
-    return ProduceRequest(
-        acks=i16(-1),
-        timeout=milliseconds(TIMEOUT_MS),
-        topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(data,)),),
     )
 
 
