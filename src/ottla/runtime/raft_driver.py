@@ -100,7 +100,7 @@ class RaftDriver:
         self._due_ms: int | None = None  # When the next tick is due.
         self._excused_ms: int | None = None  # A tick that came late, and is given more time.
         self._answers = RaftAnswers(log, exchange, process)
-        self._listener: DriverListener | None = None
+        self._listener: DriverListener  # Once `listen` was called.
         self._core: RaftNode | None = None  # None before `start`, and while the disk is full.
         self._life = 0  # Counts the cores: what was begun for an earlier one is void.
         self._restarted_at_ms = -math.inf  # After the log could not be written.
@@ -117,7 +117,6 @@ class RaftDriver:
 
     def listen(self, listener: DriverListener) -> None:
         """Call before `start`; there is only one listener."""
-        assert self._listener is None
         self._listener = listener
 
     async def start(self) -> None:
@@ -278,7 +277,6 @@ class RaftDriver:
             self._on_failure(error)
 
     def _act_on_rest(self, ready: Ready) -> None:
-        assert self._listener is not None
         try:
             self._write(ready)
         except (StorageError, ApiError, OSError) as error:
@@ -318,7 +316,6 @@ class RaftDriver:
         self._flusher.request(log, on_flushed)
 
     def _on_role_change(self, change: RoleChange) -> None:
-        assert self._listener is not None
         self._log_role(change)
         self._listener.on_role_change(change)
 
@@ -385,7 +382,6 @@ class RaftDriver:
 
     def _finish_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[VoterSet, Any, int]:
         """Runs in a thread. The file gets its final name only once all of it was parsed."""
-        assert self._listener is not None
         content = self.log.snapshots.read_part(snapshot_id)
         if content.voters is None:
             raise ValueError(f"snapshot {snapshot_id} does not say who votes")
@@ -401,7 +397,6 @@ class RaftDriver:
         prepared: object,
         size: int,
     ) -> None:
-        assert self._listener is not None
         try:
             self.log.restart_at(snapshot_id, size)
         except (StorageError, ApiError, OSError) as error:
@@ -467,7 +462,6 @@ class RaftDriver:
             self._on_write_failed(error)
 
     def _drop_core(self, reason: str) -> None:
-        assert self._listener is not None
         core, self._core = self._core, None
         self._life += 1
         self._held = None
