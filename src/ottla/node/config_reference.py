@@ -50,30 +50,24 @@ broker key beside it. Where the broker has a `min` and a `max` of a key, a group
 def config_reference() -> str:
     own = [key for key in BROKER_SCHEMA if key.doc != NO_EFFECT]
     others = [key.name for key in BROKER_SCHEMA if key.doc == NO_EFFECT]
-    broker_rows = _rows(own, lambda key: f"`{environment_name(key.name)}`")
-    topic_rows = _rows(TOPIC_SCHEMA, lambda key: f"`{key.synonym}`" if key.synonym else "")
-    group_rows = _rows(GROUP_SCHEMA, lambda key: f"`{key.synonym}`")
     lines = [
         _HEADER,
-        "| key | type | default | environment | what it does |",
-        "| --- | --- | --- | --- | --- |",
-        *broker_rows,
+        *_table("environment", own, lambda key: f"`{environment_name(key.name)}`"),
         _NO_EFFECT_HEADER + ", ".join(f"`{name}`" for name in sorted(others)) + ".",
         _TOPIC_HEADER,
-        "| key | type | default | broker key | what it does |",
-        "| --- | --- | --- | --- | --- |",
-        *topic_rows,
+        *_table("broker key", TOPIC_SCHEMA, lambda key: f"`{key.synonym}`" if key.synonym else ""),
         _GROUP_HEADER,
-        "| key | type | default | broker key | what it does |",
-        "| --- | --- | --- | --- | --- |",
-        *group_rows,
+        *_table("broker key", GROUP_SCHEMA, lambda key: f"`{key.synonym}`"),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _rows(
-    keys: Iterable[ConfigKey[object]], fourth: Callable[[ConfigKey[object]], str]
+def _table(
+    fourth: str, keys: Iterable[ConfigKey[object]], value: Callable[[ConfigKey[object]], str]
 ) -> Iterator[str]:
+    """`value` returns what the fourth column has for a key."""
+    yield f"| key | type | default | {fourth} | what it does |"
+    yield "| --- | --- | --- | --- | --- |"
     for key in sorted(keys, key=lambda key: key.name):
         default = key.format(key.default)
         kind = key.type.name.lower() + (", dynamic" if key.dynamic else "")
@@ -81,7 +75,7 @@ def _rows(
             f"`{key.name}`",
             kind,
             f"`{default}`" if default else "",
-            fourth(key),
+            value(key),
             key.doc.replace("|", "\\|"),
         )
         yield f"| {' | '.join(cells)} |"

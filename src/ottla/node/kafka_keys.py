@@ -28,16 +28,8 @@ class KafkaKey(NamedTuple):
         return self.scope not in ("-", "internal")
 
     @property
-    def broker_only(self) -> bool:
-        return self.scope in ("broker", "listener")
-
-    @property
     def internal(self) -> bool:
         return self.scope == "internal"
-
-    @property
-    def listener_only(self) -> bool:
-        return self.scope == "listener"
 
 
 def read_table() -> dict[str, KafkaKey]:
@@ -61,24 +53,24 @@ def _as_kafka_shows(key: ConfigKey[Any], row: KafkaKey | None) -> ConfigKey[Any]
     if row is None:
         return key
     has_default = row.default is not None or key.default not in (None, "", ())
-    return replace(
-        key,
-        shows_default=has_default,
-        broker_only=row.broker_only,
-        listener_only=row.listener_only,
-        internal=row.internal,
-    )
+    return replace(_with_scope(key, row), shows_default=has_default)
 
 
 def _without_effect(row: KafkaKey) -> ConfigKey[Any]:
     key: ConfigKey[Any] = ConfigKey(row.name, row.type, None, NO_EFFECT)
     return replace(
-        key,
+        _with_scope(key, row),
         default=None if row.default is None else key.parse(row.default),
         dynamic=row.dynamic,
         per_listener=row.name.startswith(("ssl.", "sasl.")),
-        broker_only=row.broker_only,
-        listener_only=row.listener_only,
-        internal=row.internal,
         has_effect=False,
+    )
+
+
+def _with_scope(key: ConfigKey[Any], row: KafkaKey) -> ConfigKey[Any]:
+    return replace(
+        key,
+        broker_only=row.scope in ("broker", "listener"),
+        listener_only=row.scope == "listener",
+        internal=row.internal,
     )
