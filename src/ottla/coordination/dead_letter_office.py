@@ -8,38 +8,23 @@ failure, each share-partition retries on its own, with exponential back-off and 
 import asyncio
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ottla.coordination.dead_letter_reports import DeadLetterReports, Waiting
 from ottla.coordination.dead_letter_routes import DeadLetterRoutes
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.delivery import DeadLetter
 from ottla.groups.share.rules import dead_letter_topic
-from ottla.groups.share.state_coordinator import SharePartitionKey
 from ottla.protocol.errors import ApiError
-from ottla.replication.partition import Partition
 from ottla.runtime.backoff import Backoff
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
 
+if TYPE_CHECKING:
+    from ottla.coordination.share_partitions import LedSharePartition
+
 BACKOFF_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
-
-
-class Sender(Protocol):
-    """A share-partition with dead letters."""
-
-    key: SharePartitionKey
-    partition: Partition
-
-    @property
-    def waits_for_dead_letters(self) -> bool:
-        """Whether delivery stops until some are written."""
-
-    def dead_letters(self) -> Sequence[DeadLetter]:
-        """Sorted by offset; empty once this broker no longer leads it."""
-
-    def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None: ...
 
 
 class DeadLetterOffice:
@@ -58,15 +43,15 @@ class DeadLetterOffice:
         self._random = random
         self._supervisor = supervisor
         self._reports = DeadLetterReports()
-        self._sending: set[Sender] = set()
+        self._sending: set[LedSharePartition] = set()
 
-    def notice(self, sender: Sender) -> None:
+    def notice(self, sender: "LedSharePartition") -> None:
         """The sender has letters."""
         if sender not in self._sending and not self._supervisor.stopped:
             self._sending.add(sender)
             self._supervisor.start("dead letters", self._send_all(sender))
 
-    async def _send_all(self, sender: Sender) -> None:
+    async def _send_all(self, sender: "LedSharePartition") -> None:
         """Nothing can arrive between the last check for letters and the end of the task."""
         backoff = Backoff(BACKOFF_S, BACKOFF_MAX_S, self._random)
         try:
@@ -81,7 +66,7 @@ class DeadLetterOffice:
             self._sending.discard(sender)
             self._reports.forget(sender)
 
-    async def _send_some(self, sender: Sender, letters: Sequence[DeadLetter]) -> None:
+    async def _send_some(self, sender: "LedSharePartition", letters: Sequence[DeadLetter]) -> None:
         """Letters that are no longer wanted are dropped."""
         group_id, config = sender.key.group_id, self._config(sender.key.group_id)
         topic = dead_letter_topic(config, sender.partition.log.topic_partition.topic)
@@ -93,7 +78,7 @@ class DeadLetterOffice:
             self._reports.on_written(sender, group_id, topic, self._clock.monotonic_ms())
         sender.on_dead_letters_written(letters)
 
-    def _report(self, sender: Sender, error: ApiError) -> None:
+    def _report(self, sender: "LedSharePartition", error: ApiError) -> None:
         """Does nothing if the letters were given up meanwhile."""
         letters = sender.dead_letters()
         if not letters:

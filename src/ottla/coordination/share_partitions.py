@@ -353,10 +353,11 @@ class LedSharePartition:
 
     @property
     def waits_for_dead_letters(self) -> bool:
+        """Whether delivery stops until some are written."""
         return not self._dropped and self.state.waits_for_dead_letters
 
     def dead_letters(self) -> Sequence[DeadLetter]:
-        """Empty if this was dropped: the next leader sends them."""
+        """Sorted by offset; empty if this was dropped, because the next leader sends them."""
         return () if self._dropped else self.state.archiving()
 
     def on_dead_letters_written(self, letters: Sequence[DeadLetter]) -> None:
