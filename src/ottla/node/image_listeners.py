@@ -6,13 +6,13 @@ from ottla.node.coordination import Coordination
 from ottla.node.deleted_topics import DeletedTopics
 from ottla.node.dynamic_configs import DynamicConfigs
 from ottla.node.group_coordinators import remove_offsets_of_topics
-from ottla.node.metadata_feed import Listener
 from ottla.node.node_parts import Parts
 from ottla.node.quorum import MetadataQuorum
 from ottla.node.quota_updates import QuotaUpdates
 from ottla.node.registration import Registration
 from ottla.replication.directory_moves import DirectoryMoves
 from ottla.runtime.controller import Controller
+from ottla.runtime.metadata_feed import MetadataListener
 
 
 def take_up_image(
@@ -33,12 +33,12 @@ def take_up_image(
     quotas = QuotaUpdates(parts.quotas, server.connection_rates, parts.process.loop)
     quotas.load(image)
     replicas.load(image, feed.take_removed_topic_ids())
-    feed.listen(Listener(parts.brokers.on_record, lambda _: None))
-    feed.listen(Listener(quorum.fenced.on_record, quorum.fenced.load))
-    feed.listen(Listener(deleted.on_record, deleted.load))
-    feed.listen(Listener(quotas.on_record, quotas.load))
-    feed.listen(Listener(dynamic.on_record, dynamic.load))
-    feed.listen(Listener(replicas.on_record, replicas.load))
+    feed.listen(MetadataListener(parts.brokers.on_record, lambda _: None))
+    feed.listen(MetadataListener(quorum.fenced.on_record, quorum.fenced.load))
+    feed.listen(MetadataListener(deleted.on_record, deleted.load))
+    feed.listen(MetadataListener(quotas.on_record, quotas.load))
+    feed.listen(MetadataListener(dynamic.on_record, dynamic.load))
+    feed.listen(MetadataListener(replicas.on_record, replicas.load))
 
 
 def report_directories(
@@ -59,7 +59,7 @@ def report_directories(
         random=parts.environment.random,
         supervisor=parts.process.supervisor,
     )
-    parts.feed.listen(Listener(reports.on_record, reports.load))
+    parts.feed.listen(MetadataListener(reports.on_record, reports.load))
     reports.load(image)
     moves.on_moved = reports.on_moved
     moves.resume()

@@ -31,7 +31,6 @@ from ottla.node.descriptors import DescriptorShares, descriptor_limit, share_des
 from ottla.node.environment import Environment
 from ottla.node.group_configs import GroupConfigs
 from ottla.node.locks import Locks
-from ottla.node.metadata_feed import MetadataFeed
 from ottla.protocol.config import ConfigValues
 from ottla.protocol.entities import entity
 from ottla.replication.config import FETCH_SESSION_SLOTS_MAX, REPLICA_LAG_TIME_MAX_MS
@@ -40,6 +39,7 @@ from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
 from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flushable, Flusher
+from ottla.runtime.metadata_feed import MetadataFeed
 from ottla.runtime.other_brokers import OtherBrokers
 from ottla.runtime.process import Process
 from ottla.runtime.supervisor import Supervisor

@@ -140,7 +140,7 @@ class MetadataQuorum:
         self.applier = MetadataApplier(
             log=log,
             codec=codec,
-            image=parts.feed,
+            feed=parts.feed,
             process=parts.process,
             on_failure=parts.on_failure,
         )
@@ -246,7 +246,7 @@ class MetadataQuorum:
 
         def create(timers: Timers) -> ControllerMachine:
             machine = ControllerMachine(settings, timers)
-            for record in parts.feed.snapshot():
+            for record in parts.feed.image.snapshot():
                 machine.replay(record, 0)
             return machine
 

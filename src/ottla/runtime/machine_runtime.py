@@ -118,7 +118,7 @@ class MachineRuntime(Generic[M]):
     def machine(self) -> M:
         """For reads that need not be committed. ApiError while it is not loaded."""
         if self._machine is None:
-            raise self._not_ready_error()
+            raise ApiError(self._not_ready, "the state is being loaded; try again")
         return self._machine
 
     @property
@@ -324,9 +324,6 @@ class MachineRuntime(Generic[M]):
         for reply in unanswered:
             if not reply.done():
                 reply.set_exception(error)
-
-    def _not_ready_error(self) -> ApiError:
-        return ApiError(self._not_ready, "the state is being loaded; try again")
 
 
 def _overdue(timeout_ms: int) -> ApiError:

@@ -5,30 +5,19 @@ portion by portion, so that the event loop continues in between.
 """
 
 from asyncio import Future, wait
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ottla.machine.contract import RecordCodec
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.runtime.machine_batches import decode_batch, stored_batches
+from ottla.runtime.metadata_feed import MetadataFeed
 from ottla.runtime.process import Process
 from ottla.runtime.raft_log import READ_BYTES, RaftLog, ReadBatches
 from ottla.runtime.snapshots import SnapshotContent
 from ottla.storage.errors import NotCached
-
-
-class Image(Protocol):
-    """What the records build."""
-
-    def on_committed(self, record: object, offset: int) -> None: ...
-
-    def replace(self, records: Iterable[object], offset: int) -> None:
-        """A snapshot replaces everything; `offset` is that of its last record."""
-
-    def snapshot(self) -> Iterable[object]:
-        """Immutable records that build this image from an empty one."""
 
 
 class Applied(NamedTuple):
@@ -47,7 +36,7 @@ class MetadataApplier:
 
     log: RaftLog
     codec: RecordCodec
-    image: Image
+    feed: MetadataFeed
     process: Process
     on_failure: Callable[[BaseException], object]
     applied_offset: int = field(init=False, default=0)  # Everything before it is in the image.
@@ -85,7 +74,7 @@ class MetadataApplier:
         return [self.codec.decode(record.key, record.value) for record in content.records]
 
     def install(self, snapshot_id: OffsetAndEpoch, records: Sequence[object]) -> None:
-        self.image.replace(records, snapshot_id.offset - 1)
+        self.feed.replace(records, snapshot_id.offset - 1)
         self.applied_offset = snapshot_id.offset
         self._committed_offset = max(self._committed_offset, snapshot_id.offset)
         self._tell(Applied(len(records), 0))
@@ -126,7 +115,7 @@ class MetadataApplier:
         try:
             for batch in stored_batches(read.data, self.applied_offset):
                 for decoded, record in decode_batch(batch, self.codec):
-                    self.image.on_committed(decoded, record.offset)
+                    self.feed.on_committed(decoded, record.offset)
                     count += 1
         except ValueError as error:
             self.on_failure(error)  # A record of a later version, or a bug: do not guess.

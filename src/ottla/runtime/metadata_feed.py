@@ -1,29 +1,27 @@
 """This node's image of the cluster, and the listeners to its changes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
 from ottla.controller.image import MetadataImage
-from ottla.controller.records import MetadataRecord, RemoveTopicRecord
+from ottla.controller.records import RemoveTopicRecord
 
 
-class Listener(NamedTuple):
+class MetadataListener(NamedTuple):
     on_record: Callable[[object, MetadataImage], None]  # The record is committed, and in the image.
     # A snapshot from another node has replaced the image: anything may have changed.
     on_image_replaced: Callable[[MetadataImage], None]
 
 
 class MetadataFeed:
-    """Implements `runtime.metadata_applier.Image`."""
-
     def __init__(self) -> None:
         self.image = MetadataImage()  # Always the same object.
         self.offset = -1  # Of the last record in the image.
-        self._listeners: list[Listener] = []
+        self._listeners: list[MetadataListener] = []
         self._removed_topic_ids: set[UUID] = set()
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: MetadataListener) -> None:
         self._listeners.append(listener)
 
     def take_removed_topic_ids(self) -> set[UUID]:
@@ -40,6 +38,7 @@ class MetadataFeed:
             listener.on_record(record, self.image)
 
     def replace(self, records: Iterable[object], offset: int) -> None:
+        """A snapshot replaces everything; `offset` is that of its last record."""
         image = MetadataImage()
         for record in records:
             image.replay(record)
@@ -47,6 +46,3 @@ class MetadataFeed:
         self.offset = offset
         for listener in self._listeners:
             listener.on_image_replaced(self.image)
-
-    def snapshot(self) -> Iterator[MetadataRecord]:
-        return self.image.snapshot()

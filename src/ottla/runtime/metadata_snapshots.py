@@ -71,7 +71,7 @@ class MetadataSnapshots:
         core, log, offset = self._driver.core, self._driver.log, self._applier.applied_offset
         assert core is not None
         snapshot_id = OffsetAndEpoch(offset, log.epoch_of(offset - 1))
-        records = list(self._applier.image.snapshot())
+        records = list(self._applier.feed.image.snapshot())
         self.is_writing = True
         self._records_count = self._bytes_count = 0
         writing = self._process.in_thread(
