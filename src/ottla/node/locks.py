@@ -10,14 +10,17 @@ from functools import partial
 from typing import Final
 
 from ottla.controller.image import MetadataImage
+from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.network.listener_security import ListenerSecurity
 from ottla.network.peer_login import PeerLogin
 from ottla.network.security_config import SecurityConfig, SecurityProtocol, tls_config
 from ottla.network.tls import TlsContexts, TlsError
 from ottla.network.token_keys import TokenKeys
+from ottla.node.config import INITIAL_USERS_FILE
 from ottla.node.users import ImageCredentials
 from ottla.node.users_file import Users, read_users
 from ottla.protocol.config import ConfigValues
+from ottla.runtime.clock import Clock
 from ottla.security.audit import Audit
 from ottla.security.delegation_tokens import TokenSecret
 from ottla.security.exchange import Credentials
@@ -31,27 +34,26 @@ RELOAD_INTERVAL_S: Final = 5.0
 class Locks:
     def __init__(
         self,
+        values: ConfigValues,
         config: SecurityConfig,
         image: MetadataImage,
-        users_file: str,
-        audit: Audit | None = None,
-        token_secret: str = "",
-        now_ms: Callable[[], int] = lambda: 0,
+        audit: Audit | None,
+        clock: Clock,
     ) -> None:
-        """`token_secret` is the secret of delegation tokens; empty if there are none."""
         self._config = config
-        self._users_file = users_file
+        self._users_file = values[INITIAL_USERS_FILE]
         self.initial_users: Users = {}
         self._contexts = {
             name: TlsContexts(listener.tls)
             for name, listener in config.listeners.items()
             if listener.tls is not None
         }
+        secret = values[DELEGATION_TOKEN_SECRET_KEY]
         self._credentials = ImageCredentials(
             image,
             secrets.token_bytes(32),
-            TokenSecret(token_secret) if token_secret else None,
-            now_ms,
+            TokenSecret(secret) if secret else None,
+            clock.now_ms,
         )
         self._first_credentials: ImageCredentials | None = None
         self._is_open = False

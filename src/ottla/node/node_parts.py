@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ottla.controller.effective_configs import ConfigRules, EffectiveConfigs
 from ottla.controller.image import MetadataImage
-from ottla.controller.token_config import DELEGATION_TOKEN_SECRET_KEY
 from ottla.groups.group_config import validate_group
 from ottla.network.config import MAX_CONNECTIONS, NetworkConfig
 from ottla.network.durations import Durations
@@ -23,7 +22,6 @@ from ottla.node.audit import AuditLog, make_audit_log
 from ottla.node.config import (
     BROKER_SCHEMA,
     GROUP_SCHEMA,
-    INITIAL_USERS_FILE,
     NODE_ID,
     TOPIC_SCHEMA,
 )
@@ -37,7 +35,6 @@ from ottla.replication.config import FETCH_SESSION_SLOTS_MAX, REPLICA_LAG_TIME_M
 from ottla.replication.fetch_sessions import FetchSessions
 from ottla.replication.manager import ReplicaManager, ReplicaSettings
 from ottla.replication.partition import FlushPolicy
-from ottla.runtime.clock import Clock
 from ottla.runtime.flusher import Flushable, Flusher
 from ottla.runtime.metadata_feed import MetadataFeed
 from ottla.runtime.other_brokers import OtherBrokers
@@ -102,7 +99,7 @@ def make_parts(
     network = NetworkConfig.of(values)
     security = SecurityConfig.of(values, network.listeners)
     audit = make_audit_log(values, security, environment.clock, node_id)
-    locks = _make_locks(values, security, feed.image, audit, environment.clock)
+    locks = Locks(values, security, feed.image, audit, environment.clock)
     shares = share_descriptors(
         descriptor_limit(),
         log_files=values[LOG_OPEN_FILES_MAX],
@@ -164,17 +161,6 @@ def _make_process(environment: Environment, on_failure: OnFailure) -> Process:
 def _make_peers(process: Process, node_id: int, environment: Environment, locks: Locks) -> Peers:
     random = environment.random.random
     return Peers(process.loop, f"node-{node_id}", random, locks.peer_tls, locks.peer_login)
-
-
-def _make_locks(
-    values: ConfigValues,
-    security: SecurityConfig,
-    image: MetadataImage,
-    audit: AuditLog | None,
-    clock: Clock,
-) -> Locks:
-    users, secret = values[INITIAL_USERS_FILE], values[DELEGATION_TOKEN_SECRET_KEY]
-    return Locks(security, image, users, audit, secret, clock.now_ms)
 
 
 def _make_authorizer(
