@@ -14,7 +14,6 @@ from typing import Final
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
     CreatableTopicConfig,
-    CreateTopicsRequest,
 )
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
@@ -22,10 +21,9 @@ from kio.static.primitive import i16, i32
 from ottla.controller.config import MIN_INSYNC_REPLICAS
 from ottla.controller.image import MetadataImage
 from ottla.coordination.dead_letters import read_letters, without_content
-from ottla.coordination.record_routes import RecordRoutes
+from ottla.coordination.record_routes import RecordRoutes, create_topic
 from ottla.groups.share.delivery import DeadLetter
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
 from ottla.replication.partition import Partition
@@ -34,8 +32,6 @@ from ottla.runtime.process import Process
 
 BATCHES_PER_BROKER: Final = 4  # In flight at a time: bounds what is held in memory.
 
-_CREATION_TIMEOUT_MS: Final = 30_000
-_THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 _TOO_LARGE: Final = frozenset({ErrorCode.message_too_large, ErrorCode.record_list_too_large})
 
 
@@ -95,25 +91,11 @@ class DeadLetterRoutes:
 
     async def _target(self, topic: str, source: TopicPartition) -> TopicPartition:
         if self._image.partition_count(topic) is None:
-            await self._create(topic, source.topic)
+            await create_topic(self._controller, self._like(topic, source.topic))
         count = self._image.partition_count(topic)
         if not count:
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"there is no topic {topic}")
         return TopicPartition(topic, source.partition % count)
-
-    async def _create(self, topic: str, source: str) -> None:
-        response = await self._controller.call(
-            CreateTopicsRequest(
-                topics=(self._like(topic, source),),
-                timeout=milliseconds(_CREATION_TIMEOUT_MS),
-                validate_only=False,
-            )
-        )
-        (created,) = response.topics
-        if created.error_code not in _THERE:
-            raise ApiError(
-                created.error_code, f"{topic} cannot be created: {created.error_message}"
-            )
 
     def _like(self, topic: str, source: str) -> CreatableTopic:
         first = self._image.partition(source, 0)

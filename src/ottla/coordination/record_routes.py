@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.static.primitive import i16, i32
 
 from ottla.controller.image import MetadataImage
@@ -22,12 +23,14 @@ from ottla.records.validation import validate_keys, validate_produced
 from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import Partition
 from ottla.replication.partition_leader import ACKS_ALL
+from ottla.runtime.controller import Controller
 from ottla.runtime.process import Process
 
 if TYPE_CHECKING:
     from kio.schema.produce.v13.request import ProduceRequest
     from kio.schema.produce.v13.response import ProduceResponse
 
+CREATION_TIMEOUT_MS: Final = 30_000
 WRITE_TIMEOUT_MS: Final = 3_000  # Less than the timeout for another broker's response.
 _DECOMPRESSED_RATIO_MAX: Final = 10
 
@@ -106,6 +109,19 @@ class RecordRoutes:
             raise ApiError(
                 answers[0].error_code, f"broker {leader}, which leads {target}: {problem}"
             )
+
+
+async def create_topic(controller: Controller, topic: CreatableTopic) -> None:
+    """Unless it exists already; ApiError if that fails."""
+    response = await controller.call(
+        CreateTopicsRequest(
+            topics=(topic,), timeout=milliseconds(CREATION_TIMEOUT_MS), validate_only=False
+        )
+    )
+    (created,) = response.topics
+    if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+        message = f"{topic.name} cannot be created: {created.error_message}"
+        raise ApiError(created.error_code, message)
 
 
 def produce_request(

@@ -11,17 +11,15 @@ from typing import Final
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
     CreatableTopicConfig,
-    CreateTopicsRequest,
 )
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
-from ottla.coordination.record_routes import RecordRoutes
+from ottla.coordination.record_routes import RecordRoutes, create_topic
 from ottla.network.audit_config import AUDIT_TOPIC_ENABLE, AUDIT_TOPIC_RETENTION_BYTES
 from ottla.node.audit import AuditLog
 from ottla.node.node_parts import Parts
-from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.times import milliseconds
+from ottla.protocol.errors import ApiError
 from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import build_batch
 from ottla.runtime.controller import Controller
@@ -33,9 +31,7 @@ AUDIT_TOPIC: Final = "__audit_log"
 EVENTS_PER_BATCH: Final = 1_000
 _WRITE_INTERVAL_S: Final = 0.5
 _FAILURE_LINES_S: Final = 60.0
-_CREATION_TIMEOUT_MS: Final = 30_000
 _REPLICAS: Final = 3
-_THERE: Final = frozenset({ErrorCode.none, ErrorCode.topic_already_exists})
 
 
 def start_audit(parts: Parts, controller: Controller) -> None:
@@ -114,11 +110,4 @@ class _TopicWriter:
             assignments=(),
             configs=tuple(CreatableTopicConfig(name=key, value=configs[key]) for key in configs),
         )
-        response = await self._controller.call(
-            CreateTopicsRequest(
-                topics=(topic,), timeout=milliseconds(_CREATION_TIMEOUT_MS), validate_only=False
-            )
-        )
-        (created,) = response.topics
-        if created.error_code not in _THERE:
-            raise ApiError(created.error_code, f"it cannot be created: {created.error_message}")
+        await create_topic(self._controller, topic)
