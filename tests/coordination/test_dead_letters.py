@@ -130,7 +130,7 @@ class OtherBroker:
 def other_broker(node: SingleNode, *codes: ErrorCode) -> OtherBroker:
     """From now on, broker 2 answers."""
     other = OtherBroker(*codes)
-    node.broker.share.partitions.office._routes._routes.ask = other
+    node.broker.share.partitions.office.routes._routes.ask = other
     return other
 
 
@@ -342,7 +342,7 @@ def test_a_leader_elsewhere_is_reminded_of_letters(node: SingleNode) -> None:
 def test_a_refused_append_leaves_no_cycle(
     node: SingleNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    routes = node.broker.share.partitions.office._routes
+    routes = node.broker.share.partitions.office.routes
     refusal = ApiError(ErrorCode.not_enough_replicas_after_append)
     monkeypatch.setattr(PartitionLeader, "acknowledged", lambda *_: False)
     monkeypatch.setattr(

@@ -7,6 +7,7 @@ failure, each share-partition retries on its own, with exponential back-off and 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.delivery import DeadLetter
 from ottla.groups.share.rules import dead_letter_topic
 from ottla.protocol.errors import ApiError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.runtime.backoff import Backoff
 from ottla.runtime.clock import Clock
 from ottla.runtime.supervisor import Supervisor
@@ -27,33 +29,25 @@ BACKOFF_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
 
 
+@dataclass(slots=True, eq=False)
 class DeadLetterOffice:
-    def __init__(
-        self,
-        routes: DeadLetterRoutes,
-        config: Callable[[str], ShareConfig],
-        clock: Clock,
-        random: Random,
-        supervisor: Supervisor,
-    ) -> None:
-        """`config` returns the effective configuration of a share group."""
-        self._routes = routes
-        self._config = config
-        self._clock = clock
-        self._random = random
-        self._supervisor = supervisor
-        self._reports = DeadLetterReports()
-        self._sending: set[LedSharePartition] = set()
+    routes: DeadLetterRoutes
+    config: Callable[[str], ShareConfig]  # A group's effective configuration.
+    clock: Clock
+    random: Random
+    supervisor: Supervisor
+    _reports: DeadLetterReports = field(init=False, default_factory=DeadLetterReports)
+    _sending: "set[LedSharePartition]" = field(init=False, default_factory=set)
 
     def notice(self, sender: "LedSharePartition") -> None:
         """The sender has letters."""
-        if sender not in self._sending and not self._supervisor.stopped:
+        if sender not in self._sending and not self.supervisor.stopped:
             self._sending.add(sender)
-            self._supervisor.start("dead letters", self._send_all(sender))
+            self.supervisor.start("dead letters", self._send_all(sender))
 
     async def _send_all(self, sender: "LedSharePartition") -> None:
         """Nothing can arrive between the last check for letters and the end of the task."""
-        backoff = Backoff(BACKOFF_S, BACKOFF_MAX_S, self._random)
+        backoff = Backoff(BACKOFF_S, BACKOFF_MAX_S, self.random)
         try:
             while letters := sender.dead_letters():
                 try:
@@ -68,14 +62,14 @@ class DeadLetterOffice:
 
     async def _send_some(self, sender: "LedSharePartition", letters: Sequence[DeadLetter]) -> None:
         """Letters that are no longer wanted are dropped."""
-        group_id, config = sender.key.group_id, self._config(sender.key.group_id)
+        group_id, config = sender.key.group_id, self.config(sender.key.group_id)
         topic = dead_letter_topic(config, sender.partition.log.topic_partition.topic)
         if topic:
             copy = config.dead_letter_copy_record
-            letters = await self._routes.write(
+            letters = await self.routes.write(
                 letters, sender.partition, group_id, topic, copy_record=copy
             )
-            self._reports.on_written(sender, group_id, topic, self._clock.monotonic_ms())
+            self._reports.on_written(sender, group_id, topic, self.clock.monotonic_ms())
         sender.on_dead_letters_written(letters)
 
     def _report(self, sender: "LedSharePartition", error: ApiError) -> None:
@@ -87,8 +81,8 @@ class DeadLetterOffice:
         waiting = Waiting(
             group_id,
             source,
-            dead_letter_topic(self._config(group_id), source.topic),
+            dead_letter_topic(self.config(group_id), source.topic),
             sum(letter.last_offset - letter.first_offset + 1 for letter in letters),
             sender.waits_for_dead_letters,
         )
-        self._reports.on_failed(sender, waiting, error, self._clock.monotonic_ms())
+        self._reports.on_failed(sender, waiting, error, self.clock.monotonic_ms())
