@@ -145,12 +145,13 @@ class MetadataQuorum:
             on_failure=parts.on_failure,
         )
         self.snapshots = MetadataSnapshots(
-            self.driver,
-            self.applier,
-            codec,
-            parts.process,
+            driver=self.driver,
+            applier=self.applier,
+            codec=codec,
+            process=parts.process,
             bytes_max=parts.values[SNAPSHOT_BYTES],
         )
+        self.applier.listen(self.snapshots.on_applied)
 
     def _watch_brokers(self) -> None:
         """Create what tells the controller of brokers that have ended, or never appeared."""
@@ -193,11 +194,11 @@ class MetadataQuorum:
             log=replica.log,
             state_file=replica.state_file,
             exchange=RaftExchange(
-                parts.node_id,
-                parts.locks.inter_broker_listener,
-                parts.peers,
-                bootstrap,
-                self._supervisor,
+                node_id=parts.node_id,
+                listener_name=parts.locks.inter_broker_listener,
+                peers=parts.peers,
+                learned=dict(bootstrap),
+                supervisor=self._supervisor,
                 timeout_ms=config.request_timeout_ms,
             ),
             random=parts.environment.random.randrange,

@@ -7,9 +7,11 @@ a start reads at most about twice the state. It covers what is committed and syn
 import logging
 from asyncio import Future
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Final
 
 from ottla.machine.contract import RecordCodec
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.voters import VoterSet
 from ottla.runtime.metadata_applier import Applied, MetadataApplier
@@ -22,30 +24,21 @@ logger = logging.getLogger(__name__)
 RECORDS_MIN: Final = 10_000
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class MetadataSnapshots:
     """Belongs to the loop's thread."""
 
-    def __init__(
-        self,
-        driver: RaftDriver,
-        applier: MetadataApplier,
-        codec: RecordCodec,
-        process: Process,
-        *,
-        bytes_max: int,
-    ) -> None:
-        self._driver = driver
-        self._applier = applier
-        self._codec = codec
-        self._process = process
-        self._bytes_max = bytes_max
-        self._snapshot_records = 0  # In the newest snapshot.
-        self._records_count = 0  # Since that snapshot.
-        self._bytes_count = 0
-        self.is_writing = False
-        applier.listen(self._on_applied)
+    driver: RaftDriver
+    applier: MetadataApplier
+    codec: RecordCodec
+    process: Process
+    bytes_max: int
+    is_writing: bool = field(init=False, default=False)
+    _snapshot_records: int = field(init=False, default=0)  # In the newest snapshot.
+    _records_count: int = field(init=False, default=0)  # Since that snapshot.
+    _bytes_count: int = field(init=False, default=0)
 
-    def _on_applied(self, applied: Applied) -> None:
+    def on_applied(self, applied: Applied) -> None:
         if not applied.size:  # A snapshot was loaded.
             self._snapshot_records = applied.records_count
             self._records_count = self._bytes_count = 0
@@ -57,24 +50,24 @@ class MetadataSnapshots:
 
     def _is_due(self) -> bool:
         records_max = max(RECORDS_MIN, self._snapshot_records)
-        return self._records_count >= records_max or self._bytes_count >= self._bytes_max
+        return self._records_count >= records_max or self._bytes_count >= self.bytes_max
 
     def _is_safe(self) -> bool:
-        core, offset = self._driver.core, self._applier.applied_offset
+        core, offset = self.driver.core, self.applier.applied_offset
         return (
             core is not None
             and offset == core.high_watermark  # The voter set is known for this offset.
-            and offset <= self._driver.log.flushed_offset
+            and offset <= self.driver.log.flushed_offset
         )
 
     def _take(self) -> None:
-        core, log, offset = self._driver.core, self._driver.log, self._applier.applied_offset
+        core, log, offset = self.driver.core, self.driver.log, self.applier.applied_offset
         assert core is not None
         snapshot_id = OffsetAndEpoch(offset, log.epoch_of(offset - 1))
-        records = list(self._applier.feed.image.snapshot())
+        records = list(self.applier.feed.image.snapshot())
         self.is_writing = True
         self._records_count = self._bytes_count = 0
-        writing = self._process.in_thread(
+        writing = self.process.in_thread(
             self._write, log, snapshot_id, core.voters.at(offset), records
         )
         writing.add_done_callback(lambda done: self._on_written(snapshot_id, len(records), done))
@@ -87,7 +80,7 @@ class MetadataSnapshots:
         records: Sequence[object],
     ) -> int:
         size = log.snapshots.write(
-            snapshot_id, voters, records, self._codec, self._process.clock.now_ms()
+            snapshot_id, voters, records, self.codec, self.process.clock.now_ms()
         )
         log.roll()
         log.sync_recovery_point()
@@ -105,7 +98,7 @@ class MetadataSnapshots:
             logger.error("could not write a snapshot of the metadata: %s", error)
             return
         self._snapshot_records = records_count
-        log = self._driver.log
+        log = self.driver.log
         if log.start_offset <= snapshot_id.offset:  # Unless one from the leader has overtaken it.
             log.on_snapshot_written(snapshot_id, writing.result())
-            self._process.in_thread(log.remove_passed)
+            self.process.in_thread(log.remove_passed)

@@ -9,12 +9,14 @@ The wire entities are imported on demand, since a single node never needs them.
 
 import logging
 from asyncio import Future, Task, wait
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import field
 from typing import Any, Final
 
 from ottla.network.peers import PeerRefused, Peers, PeerUnreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ApiError, ErrorCode, ProtocolError
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.messages import (
     NOBODY,
     FetchRequest,
@@ -36,29 +38,20 @@ _FETCHES: Final = "quorum fetch"
 _OTHERS: Final = "quorum"
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class RaftExchange:
-    def __init__(
-        self,
-        node_id: int,
-        listener_name: str,
-        peers: Peers,
-        bootstrap: Mapping[int, Address],
-        supervisor: Supervisor,
-        *,
-        timeout_ms: int,
-    ) -> None:
-        """`bootstrap` has addresses by the ids of `Identity.bootstrap`, which belong to no node."""
-        self._node_id = node_id
-        self._listener_name = listener_name
-        self._peers = peers
-        self._learned = dict(bootstrap)
-        self._loop = supervisor.loop
-        self._supervisor = supervisor
-        self._timeout_ms = timeout_ms
-        self._next_correlation_id = 1
-        self._replies: dict[int, Future[Any]] = {}  # For requests received.
-        self._sending: set[Task[None]] = set()
-        self._strangers: set[Address] = set()  # Addresses of nodes of another cluster.
+    node_id: int
+    listener_name: str
+    peers: Peers
+    learned: dict[int, Address]  # By node id, or one of `Identity.bootstrap`.
+    supervisor: Supervisor
+    timeout_ms: int
+    _next_correlation_id: int = field(init=False, default=1)
+    # For requests received.
+    _replies: dict[int, Future[Any]] = field(init=False, default_factory=dict)
+    _sending: set[Task[None]] = field(init=False, default_factory=set)
+    # Addresses of nodes of another cluster.
+    _strangers: set[Address] = field(init=False, default_factory=set)
 
     # Requests from others.
 
@@ -66,9 +59,9 @@ class RaftExchange:
         """The message for the core, and the future of the response to it."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        reply: Future[Any] = self._loop.create_future()
+        reply: Future[Any] = self.supervisor.loop.create_future()
         self._replies[correlation_id] = reply
-        return Message(NOBODY, self._node_id, correlation_id, request), reply
+        return Message(NOBODY, self.node_id, correlation_id, request), reply
 
     def take_reply(self, response: Message) -> "Future[Any]":
         """To be completed with the message's content, once that has been read from disk."""
@@ -84,12 +77,12 @@ class RaftExchange:
 
     def expect(self, address: Address) -> None:
         """A node that sends requests is up, and can be asked."""
-        self._peers.expect(address)
+        self.peers.expect(address)
 
     def address_of(self, node_id: int, endpoints: tuple[Endpoint, ...]) -> Address | None:
         if endpoints:
             return Address(endpoints[0].host, endpoints[0].port)
-        return self._learned.get(node_id)
+        return self.learned.get(node_id)
 
     def send(
         self,
@@ -102,9 +95,9 @@ class RaftExchange:
         """One of the two callbacks is called later."""
         address = self.address_of(message.destination, endpoints)
         if address is None:
-            self._loop.call_soon(on_failed, message, False)
+            self.supervisor.loop.call_soon(on_failed, message, False)
             return
-        sending = self._supervisor.start(
+        sending = self.supervisor.start(
             "quorum request", self._send(message, request, address, on_response, on_failed)
         )
         self._sending.add(sending)
@@ -130,20 +123,20 @@ class RaftExchange:
             return
         self._learn(response, address)
         self._maybe_warn(response, address)
-        on_response(Message(message.destination, self._node_id, message.correlation_id, response))
+        on_response(Message(message.destination, self.node_id, message.correlation_id, response))
 
     async def _call(self, request: Request, address: Address) -> Response:
         from ottla.raft.wire_requests import request_to_wire
         from ottla.raft.wire_responses import response_from_wire
 
         entity: Any = request_to_wire(request)
-        response = await self._peers.call(
+        response = await self.peers.call(
             address,
             entity,
-            timeout_ms=self._timeout_ms,
+            timeout_ms=self.timeout_ms,
             purpose=_FETCHES if isinstance(request, FetchRequest) else _OTHERS,
         )
-        return response_from_wire(response, self._listener_name)
+        return response_from_wire(response, self.listener_name)
 
     def _maybe_warn(self, response: Response, address: Address) -> None:
         wrong = response.error_code is ErrorCode.inconsistent_cluster_id
@@ -154,4 +147,4 @@ class RaftExchange:
     def _learn(self, response: Response, address: Address) -> None:
         """Only the leader answers a fetch without an error."""
         if isinstance(response, FetchResponse) and response.error_code is ErrorCode.none:
-            self._learned[response.leader_id] = address
+            self.learned[response.leader_id] = address
