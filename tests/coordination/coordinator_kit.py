@@ -113,7 +113,6 @@ class BrokerKit:
         self.coordinators = Coordinators(
             topic=TOPIC,
             catalog=self.image,
-            partition_for=lambda key, count: int(key) % count,
             create_machine=Pairs,
             create_codec=PairCodec,
             process=Process(

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from ottla.coordination.partition_commit_log import PartitionCommitLog
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Machine, RecordCodec, Timers
+from ottla.machine.partitioning import partition_for
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.manager import LeadershipListener
@@ -28,8 +29,6 @@ from ottla.storage.errors import CorruptLog, StorageError
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=Machine)
-
-PartitionFor = Callable[[str, int], int]  # A key's partition, given the partition count.
 
 _UNREADABLE = (ValueError, OSError, StorageError, CorruptLog, ApiError)
 
@@ -49,7 +48,6 @@ class Coordinators(Generic[M]):
 
     topic: str
     catalog: TopicCatalog
-    partition_for: PartitionFor
     create_machine: Callable[[Timers], M]
     create_codec: Callable[[], RecordCodec]
     process: Process
@@ -64,7 +62,7 @@ class Coordinators(Generic[M]):
     def partition_of(self, key: str) -> int | None:
         """The partition of a key's coordinator; None while the topic does not exist."""
         count = self.catalog.partition_count(self.topic)
-        return self.partition_for(key, count) if count else None
+        return partition_for(key, count) if count else None
 
     def find(self, key: str) -> MachineRuntime[M]:
         """The coordinator of a key, if it is here; it may still be loading."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ottla.coordination.coordinators import Coordinators
 from ottla.groups.config import GroupConfig
 from ottla.machine.contract import RecordCodec, Timers
-from ottla.machine.partitioning import partition_for
 from ottla.node.node_parts import Parts
 from ottla.protocol.topics import CONSUMER_OFFSETS_TOPIC
 
@@ -46,7 +45,6 @@ def group_coordinators(parts: Parts) -> "Coordinators[GroupMachine]":
     return Coordinators(
         topic=CONSUMER_OFFSETS_TOPIC,
         catalog=image,
-        partition_for=partition_for,
         create_machine=create_machine,
         create_codec=create_codec,
         process=parts.process,

@@ -21,7 +21,6 @@ from ottla.groups.share.config import (
 from ottla.groups.share.sessions import ShareSessions
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine
 from ottla.machine.contract import RecordCodec
-from ottla.machine.partitioning import partition_for
 from ottla.node.node_parts import Parts
 from ottla.protocol.topics import SHARE_GROUP_STATE_TOPIC
 from ottla.runtime.controller import Controller
@@ -38,7 +37,6 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
     coordinators = Coordinators(
         topic=SHARE_GROUP_STATE_TOPIC,
         catalog=image,
-        partition_for=partition_for,
         create_machine=lambda _: ShareStateMachine(
             catalog=image, updates_per_snapshot=values[SNAPSHOT_UPDATE_RECORDS_PER_SNAPSHOT]
         ),

@@ -13,7 +13,6 @@ from ottla.coordination.remote_transactions import RemoteTransactions
 from ottla.coordination.transaction_completion import TransactionCompletion
 from ottla.coordination.transaction_markers import TransactionMarkers
 from ottla.machine.contract import RecordCodec, Timers
-from ottla.machine.partitioning import partition_for
 from ottla.node.node_parts import Parts
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
 from ottla.transactions.config import TransactionConfig
@@ -47,7 +46,6 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
     coordinators = Coordinators(
         topic=TRANSACTION_STATE_TOPIC,
         catalog=image,
-        partition_for=partition_for,
         create_machine=create_machine,
         create_codec=create_codec,
         process=process,
