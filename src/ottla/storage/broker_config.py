@@ -13,6 +13,7 @@ from ottla.protocol.config import (
     at_least,
     between,
     boolean_key,
+    declared_keys,
     double_key,
     int_key,
     list_key,
@@ -20,15 +21,8 @@ from ottla.protocol.config import (
     one_of,
     string_key,
 )
-from ottla.storage.config import (
-    FLUSH_MS,
-    LONG_MAX,
-    RETENTION_MS,
-    SEGMENT_BYTES,
-    SEGMENT_JITTER_MS,
-    SEGMENT_MS,
-    TOPIC_KEYS,
-)
+from ottla.storage import config
+from ottla.storage.config import LONG_MAX, TOPIC_KEYS
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
@@ -199,17 +193,21 @@ LOG_FLUSH_SCHEDULER_INTERVAL_MS = long_key(
     "The default of flush.ms where log.flush.interval.ms is unset.",
 )
 
-_UNIT_KEYS: tuple[ConfigKey[Any], ...] = (
-    LOG_RETENTION_MS,
-    LOG_RETENTION_MINUTES,
-    LOG_RETENTION_HOURS,
-    LOG_ROLL_MS,
-    LOG_ROLL_HOURS,
-    LOG_ROLL_JITTER_MS,
-    LOG_ROLL_JITTER_HOURS,
-    LOG_FLUSH_INTERVAL_MS,
-    LOG_FLUSH_SCHEDULER_INTERVAL_MS,
-)
+# By the broker key for milliseconds: the keys that set the same, each with its unit in
+# milliseconds, the strongest first.
+_UNITS: dict[str, tuple[tuple[ConfigKey[Any], int], ...]] = {
+    LOG_RETENTION_MS.name: (
+        (LOG_RETENTION_MS, 1),
+        (LOG_RETENTION_MINUTES, 60_000),
+        (LOG_RETENTION_HOURS, _HOUR_MS),
+    ),
+    LOG_ROLL_MS.name: ((LOG_ROLL_MS, 1), (LOG_ROLL_HOURS, _HOUR_MS)),
+    LOG_ROLL_JITTER_MS.name: ((LOG_ROLL_JITTER_MS, 1), (LOG_ROLL_JITTER_HOURS, _HOUR_MS)),
+    LOG_FLUSH_INTERVAL_MS.name: (
+        (LOG_FLUSH_INTERVAL_MS, 1),
+        (LOG_FLUSH_SCHEDULER_INTERVAL_MS, 1),
+    ),
+}
 
 
 def _broker_key(key: ConfigKey[Any]) -> ConfigKey[Any]:
@@ -225,44 +223,10 @@ def _broker_key(key: ConfigKey[Any]) -> ConfigKey[Any]:
     )
 
 
-BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
-    LOG_DIRS,
-    FLUSH_POLICY,
-    FLUSH_INTERVAL_MS,
-    LOG_RETENTION_CHECK_INTERVAL_MS,
-    LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
-    LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS,
-    NUM_RECOVERY_THREADS_PER_DATA_DIR,
-    LOG_OPEN_FILES_MAX,
-    LOG_CLEANER_ENABLE,
-    LOG_CLEANER_THREADS,
-    LOG_CLEANER_BACKOFF_MS,
-    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
-    LOG_CLEANER_IO_BUFFER_SIZE,
-    LOG_CLEANER_IO_MAX_BYTES_PER_SECOND,
-    LOG_SCRUB_BYTES_PER_SECOND,
-    LOG_SCRUB_INTERVAL_MS,
-    PRODUCER_ID_EXPIRATION_MS,
-    PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS,
-    INTERNAL_LOG_SEGMENT_BYTES,
-    *_UNIT_KEYS,
-    *(
-        _broker_key(key)
-        for key in TOPIC_KEYS
-        if key.synonym and key.synonym not in {unit.name for unit in _UNIT_KEYS}
-    ),
+BROKER_KEYS = (
+    *declared_keys(globals()),
+    *(_broker_key(key) for key in TOPIC_KEYS if key.synonym and key.synonym not in _UNITS),
 )
-
-_UNIT_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
-    RETENTION_MS.name: (
-        (LOG_RETENTION_MS.name, 1),
-        (LOG_RETENTION_MINUTES.name, 60_000),
-        (LOG_RETENTION_HOURS.name, _HOUR_MS),
-    ),
-    SEGMENT_MS.name: ((LOG_ROLL_MS.name, 1), (LOG_ROLL_HOURS.name, _HOUR_MS)),
-    SEGMENT_JITTER_MS.name: ((LOG_ROLL_JITTER_MS.name, 1), (LOG_ROLL_JITTER_HOURS.name, _HOUR_MS)),
-    FLUSH_MS.name: ((LOG_FLUSH_INTERVAL_MS.name, 1), (LOG_FLUSH_SCHEDULER_INTERVAL_MS.name, 1)),
-}
 
 
 def _milliseconds(value: Any, unit_ms: int) -> int:
@@ -274,12 +238,13 @@ def topic_defaults(broker: Mapping[str, object]) -> dict[str, object]:
     """The topic defaults that the broker's parsed values set, by topic key."""
     defaults: dict[str, object] = {}
     for key in TOPIC_KEYS:
-        for name, unit_ms in _UNIT_SYNONYMS.get(key.name, ()):
-            if broker.get(name) is not None:
-                defaults[key.name] = _milliseconds(broker[name], unit_ms)
+        synonym = key.synonym or ""
+        if synonym in broker and synonym not in _UNITS:
+            defaults[key.name] = broker[synonym]
+        for unit, unit_ms in _UNITS.get(synonym, ()):
+            if broker.get(unit.name) is not None:
+                defaults[key.name] = _milliseconds(broker[unit.name], unit_ms)
                 break
-        if key.synonym and key.synonym in broker and key.name not in _UNIT_SYNONYMS:
-            defaults[key.name] = broker[key.synonym]
     if broker.get(INTERNAL_LOG_SEGMENT_BYTES.name) is not None:
-        defaults[SEGMENT_BYTES.name] = broker[INTERNAL_LOG_SEGMENT_BYTES.name]
+        defaults[config.SEGMENT_BYTES.name] = broker[INTERNAL_LOG_SEGMENT_BYTES.name]
     return defaults

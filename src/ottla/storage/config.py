@@ -3,7 +3,7 @@
 A key that a topic does not set takes the value of its broker synonym; see `broker_config`.
 """
 
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from ottla.controller.config import (
     IMPORT_OPEN,
@@ -13,38 +13,27 @@ from ottla.controller.config import (
 )
 from ottla.protocol.config import (
     ConfigKey,
-    ConfigType,
     ConfigValues,
     Validator,
     at_least,
     between,
+    boolean_key,
     declared_keys,
+    double_key,
     each_of,
     int_key,
+    list_key,
+    long_key,
     one_of,
+    string_key,
 )
 from ottla.protocol.lazy_dataclass import dataclass
-
-T = TypeVar("T")
 
 LONG_MAX = 2**63 - 1
 SEGMENT_BYTES_MIN = 1 << 20
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _WEEK_MS = 7 * _DAY_MS
-
-
-def _topic_key(
-    name: str,
-    type_: ConfigType,
-    default: T,
-    synonym: str | None,
-    doc: str,
-    validator: Validator[Any] | None = None,
-    *,
-    has_effect: bool = True,
-) -> ConfigKey[T]:
-    return ConfigKey(name, type_, default, doc, validator, synonym, has_effect=has_effect)
 
 
 def _throttled_replicas(replicas: tuple[str, ...]) -> str | None:
@@ -56,195 +45,163 @@ def _throttled_replicas(replicas: tuple[str, ...]) -> str | None:
 
 
 def _level(name: str, default: int, validator: Validator[int]) -> ConfigKey[int]:
-    return _topic_key(
-        name,
-        ConfigType.INT,
-        default,
-        name,
-        "Accepted for compatibility; batches are stored as the producer compressed them.",
-        validator,
-        has_effect=False,
-    )
+    doc = "Accepted for compatibility; batches are stored as the producer compressed them."
+    return int_key(name, default, doc, validator, synonym=name, has_effect=False)
 
 
 def _local_retention(name: str, limit: str) -> ConfigKey[int]:
-    return _topic_key(
-        f"local.retention.{name}",
-        ConfigType.LONG,
-        -2,
-        f"log.local.retention.{name}",
-        f"Accepted for compatibility; there is no tiered storage, so {limit} holds.",
-        at_least(-2),
-        has_effect=False,
+    doc = f"Accepted for compatibility; there is no tiered storage, so {limit} holds."
+    synonym = f"log.local.retention.{name}"
+    return long_key(
+        f"local.retention.{name}", -2, doc, at_least(-2), synonym=synonym, has_effect=False
     )
 
 
 def _remote(name: str, validator: Validator[bool] | None = None) -> ConfigKey[bool]:
     doc = "Accepted for compatibility; there is no tiered storage."
-    return _topic_key(name, ConfigType.BOOLEAN, False, None, doc, validator, has_effect=False)
+    return boolean_key(name, False, doc, validator, has_effect=False)
 
 
-CLEANUP_POLICY = _topic_key(
+CLEANUP_POLICY = list_key(
     "cleanup.policy",
-    ConfigType.LIST,
     ("delete",),
-    "log.cleanup.policy",
     "What happens to old segments: delete removes them, compact keeps the last record of each "
     "key. Empty: they stay forever.",
     each_of("delete", "compact"),
+    synonym="log.cleanup.policy",
 )
-COMPRESSION_TYPE = _topic_key(
+COMPRESSION_TYPE = string_key(
     "compression.type",
-    ConfigType.STRING,
     "producer",
-    "compression.type",
     "The preferred codec; batches are stored as the producer compressed them.",
     one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    synonym="compression.type",
 )
-RECORD_VALIDATION_ENABLE = _topic_key(
+RECORD_VALIDATION_ENABLE = boolean_key(
     "record.validation.enable",
-    ConfigType.BOOLEAN,
     False,
-    "record.validation.enable",
     "Whether batches whose records cannot be read are refused, as Kafka does. Every record that is"
     " produced is decompressed and decoded for that. Without it only checksum and header are"
     " checked; on compacted topics keys as well.",
+    synonym="record.validation.enable",
 )
-DELIVERY_DELAY_ENABLE = _topic_key(
+DELIVERY_DELAY_ENABLE = boolean_key(
     "delivery.delay.enable",
-    ConfigType.BOOLEAN,
     False,
-    None,
     "Whether share groups honour the record header `ottla-deliver-at` and do not deliver a record"
     " before that time (milliseconds since 1970, as a decimal number). For that they decode every"
     " record once.",
 )
-DELETE_RETENTION_MS = _topic_key(
+DELETE_RETENTION_MS = long_key(
     "delete.retention.ms",
-    ConfigType.LONG,
     _DAY_MS,
-    "log.cleaner.delete.retention.ms",
     "How long compaction keeps tombstones, for readers that are behind.",
     at_least(0),
+    synonym="log.cleaner.delete.retention.ms",
 )
-FILE_DELETE_DELAY_MS = _topic_key(
+FILE_DELETE_DELAY_MS = long_key(
     "file.delete.delay.ms",
-    ConfigType.LONG,
     60_000,
-    "log.segment.delete.delay.ms",
     "How long a removed segment stays on the disk, for readers that still hold it.",
     at_least(0),
+    synonym="log.segment.delete.delay.ms",
 )
-FLUSH_MESSAGES = _topic_key(
+FLUSH_MESSAGES = long_key(
     "flush.messages",
-    ConfigType.LONG,
     LONG_MAX,
-    "log.flush.interval.messages",
     "Records after which a log is synced, whatever flush.policy says.",
     at_least(1),
+    synonym="log.flush.interval.messages",
 )
-FLUSH_MS = _topic_key(
+FLUSH_MS = long_key(
     "flush.ms",
-    ConfigType.LONG,
     LONG_MAX,
-    "log.flush.interval.ms",
     "Time after which a log is synced, whatever flush.policy says.",
     at_least(0),
+    synonym="log.flush.interval.ms",
 )
-INDEX_INTERVAL_BYTES = _topic_key(
+INDEX_INTERVAL_BYTES = int_key(
     "index.interval.bytes",
-    ConfigType.INT,
     4096,
-    "log.index.interval.bytes",
     "Bytes of a segment between two entries of its indexes.",
     at_least(0),
+    synonym="log.index.interval.bytes",
 )
-MAX_COMPACTION_LAG_MS = _topic_key(
+MAX_COMPACTION_LAG_MS = long_key(
     "max.compaction.lag.ms",
-    ConfigType.LONG,
     LONG_MAX,
-    "log.cleaner.max.compaction.lag.ms",
     "The longest time that a record stays uncompacted.",
     at_least(1),
+    synonym="log.cleaner.max.compaction.lag.ms",
 )
-MAX_MESSAGE_BYTES = _topic_key(
+MAX_MESSAGE_BYTES = int_key(
     "max.message.bytes",
-    ConfigType.INT,
     1_048_588,
-    "message.max.bytes",
     "The largest accepted record batch.",
     at_least(0),
+    synonym="message.max.bytes",
 )
-MESSAGE_TIMESTAMP_AFTER_MAX_MS = _topic_key(
+MESSAGE_TIMESTAMP_AFTER_MAX_MS = long_key(
     "message.timestamp.after.max.ms",
-    ConfigType.LONG,
     _HOUR_MS,
-    "log.message.timestamp.after.max.ms",
     "How far a record's timestamp may be ahead of the broker's clock.",
     at_least(0),
+    synonym="log.message.timestamp.after.max.ms",
 )
-MESSAGE_TIMESTAMP_BEFORE_MAX_MS = _topic_key(
+MESSAGE_TIMESTAMP_BEFORE_MAX_MS = long_key(
     "message.timestamp.before.max.ms",
-    ConfigType.LONG,
     LONG_MAX,
-    "log.message.timestamp.before.max.ms",
     "How far a record's timestamp may be behind the broker's clock.",
     at_least(0),
+    synonym="log.message.timestamp.before.max.ms",
 )
-MESSAGE_TIMESTAMP_TYPE = _topic_key(
+MESSAGE_TIMESTAMP_TYPE = string_key(
     "message.timestamp.type",
-    ConfigType.STRING,
     "CreateTime",
-    "log.message.timestamp.type",
     "Whose time a record carries: the producer's (CreateTime) or the broker's (LogAppendTime).",
     one_of("CreateTime", "LogAppendTime"),
+    synonym="log.message.timestamp.type",
 )
-MIN_CLEANABLE_DIRTY_RATIO = _topic_key(
+MIN_CLEANABLE_DIRTY_RATIO = double_key(
     "min.cleanable.dirty.ratio",
-    ConfigType.DOUBLE,
     0.5,
-    "log.cleaner.min.cleanable.ratio",
     "The share of a log that must be uncompacted before it is compacted.",
     between(0, 1),
+    synonym="log.cleaner.min.cleanable.ratio",
 )
-MIN_COMPACTION_LAG_MS = _topic_key(
+MIN_COMPACTION_LAG_MS = long_key(
     "min.compaction.lag.ms",
-    ConfigType.LONG,
     0,
-    "log.cleaner.min.compaction.lag.ms",
     "The shortest time that a record stays uncompacted.",
     at_least(0),
+    synonym="log.cleaner.min.compaction.lag.ms",
 )
-PREALLOCATE = _topic_key(
+PREALLOCATE = boolean_key(
     "preallocate",
-    ConfigType.BOOLEAN,
     False,
-    "log.preallocate",
     "Accepted for compatibility; segments always grow as they are written.",
+    synonym="log.preallocate",
 )
-RETENTION_BYTES = _topic_key(
+RETENTION_BYTES = long_key(
     "retention.bytes",
-    ConfigType.LONG,
     -1,
-    "log.retention.bytes",
     "The size of a partition above which its oldest segments are removed; -1 for no limit.",
     at_least(-1),
+    synonym="log.retention.bytes",
 )
-RETENTION_MS = _topic_key(
+RETENTION_MS = long_key(
     "retention.ms",
-    ConfigType.LONG,
     _WEEK_MS,
-    "log.retention.ms",
     "The age above which segments are removed; -1 for no limit.",
     at_least(-1),
+    synonym="log.retention.ms",
 )
-SEGMENT_BYTES = _topic_key(
+SEGMENT_BYTES = int_key(
     "segment.bytes",
-    ConfigType.INT,
     1 << 30,
-    "log.segment.bytes",
     "The size at which a new segment starts.",
     at_least(SEGMENT_BYTES_MIN),
+    synonym="log.segment.bytes",
 )
 INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = int_key(
     "internal.segment.bytes",
@@ -253,43 +210,36 @@ INTERNAL_SEGMENT_BYTES: ConfigKey[int | None] = int_key(
     lambda size: "Value must be at least 1" if size is not None and size < 1 else None,
     internal=True,
 )
-SEGMENT_INDEX_BYTES = _topic_key(
+SEGMENT_INDEX_BYTES = int_key(
     "segment.index.bytes",
-    ConfigType.INT,
     10 << 20,
-    "log.index.size.max.bytes",
     "The size of the offset index at which a new segment starts.",
     at_least(4),
+    synonym="log.index.size.max.bytes",
 )
-SEGMENT_JITTER_MS = _topic_key(
+SEGMENT_JITTER_MS = long_key(
     "segment.jitter.ms",
-    ConfigType.LONG,
     0,
-    "log.roll.jitter.ms",
     "The maximum random time subtracted from segment.ms for each segment.",
     at_least(0),
+    synonym="log.roll.jitter.ms",
 )
-SEGMENT_MS = _topic_key(
+SEGMENT_MS = long_key(
     "segment.ms",
-    ConfigType.LONG,
     _WEEK_MS,
-    "log.roll.ms",
     "The age at which a new segment starts.",
     at_least(1),
+    synonym="log.roll.ms",
 )
-LEADER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
+LEADER_REPLICATION_THROTTLED_REPLICAS = list_key(
     "leader.replication.throttled.replicas",
-    ConfigType.LIST,
     (),
-    None,
     "Replicas whose replication is throttled on the leader: partition:broker pairs, or *.",
     _throttled_replicas,
 )
-FOLLOWER_REPLICATION_THROTTLED_REPLICAS = _topic_key(
+FOLLOWER_REPLICATION_THROTTLED_REPLICAS = list_key(
     "follower.replication.throttled.replicas",
-    ConfigType.LIST,
     (),
-    None,
     "Replicas whose replication is throttled on the follower: partition:broker pairs, or *.",
     _throttled_replicas,
 )
