@@ -267,9 +267,9 @@ def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_com
         write(producer.producer_epoch)
     assert late.value.code is ErrorCode.invalid_producer_epoch
     log = node.partition(*topic_partition).log
-    assert log.producers.has_ongoing_transaction(producer.producer_id)
+    assert log.producers.first_undecided_offset is not None
     write(producer.producer_epoch + 1)
-    assert not log.producers.has_ongoing_transaction(producer.producer_id)
+    assert log.producers.first_undecided_offset is None
 
 
 def test_each_step_of_a_transaction_is_one_sync(node, monkeypatch):

@@ -158,9 +158,8 @@ def test_a_transaction_holds_the_stable_offset_until_its_marker_is_replicated(
     state.replay(batch(7, offset=10, transactional=True))
     state.replay(batch(8, offset=11, transactional=True))
     state.replay(batch(7, sequence=1, offset=12, transactional=True))
-    assert state.producers.has_ongoing_transaction(7)
+    assert state.producers.first_undecided_offset == 10
     assert state.replay(marker_batch(7, offset=13)) == CompletedTransaction(7, 10, 13, False, 11)
-    assert not state.producers.has_ongoing_transaction(7)
     assert state.first_undecided_offset() == 11
     assert state.producers.first_unstable_offset(13) == 10
     assert state.producers.first_unstable_offset(14) == 11

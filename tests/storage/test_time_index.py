@@ -80,8 +80,6 @@ def test_rename_and_remove(filesystem: FaultyFilesystem) -> None:
     index.rename(PATH + ".deleted")
     assert filesystem.list("/log") == ["00000000000000000100.timeindex.deleted"]
     assert index.path == PATH + ".deleted"
-    index.remove()
-    assert filesystem.list("/log") == []
 
 
 @settings(max_examples=60)

@@ -5,12 +5,7 @@ A key that a topic does not set takes the value of its broker synonym; see `brok
 
 from typing import Any, Self
 
-from ottla.controller.config import (
-    IMPORT_OPEN,
-    MIN_INSYNC_REPLICAS,
-    RECORD_IMPORT,
-    UNCLEAN_LEADER_ELECTION_ENABLE,
-)
+from ottla.controller.config import IMPORT_OPEN, MIN_INSYNC_REPLICAS, RECORD_IMPORT
 from ottla.protocol.config import (
     ConfigKey,
     ConfigValues,
@@ -267,7 +262,6 @@ class LogConfig:
     """The topic keys that a log obeys; each field is the key with underscores for dots."""
 
     cleanup_policy: tuple[str, ...] = CLEANUP_POLICY.default
-    compression_type: str = COMPRESSION_TYPE.default
     delete_retention_ms: int = DELETE_RETENTION_MS.default
     delivery_delay_enable: bool = DELIVERY_DELAY_ENABLE.default
     file_delete_delay_ms: int = FILE_DELETE_DELAY_MS.default
@@ -292,7 +286,6 @@ class LogConfig:
     segment_index_bytes: int = SEGMENT_INDEX_BYTES.default
     segment_jitter_ms: int = SEGMENT_JITTER_MS.default
     segment_ms: int = SEGMENT_MS.default
-    unclean_leader_election_enable: bool = UNCLEAN_LEADER_ELECTION_ENABLE.default
 
     @classmethod
     def of(cls, values: ConfigValues) -> Self:

@@ -87,7 +87,3 @@ class IndexFile:
         if self.exists:
             self.filesystem.rename(self.path, path)
         self.path = path
-
-    def remove(self) -> None:
-        if self.exists:
-            self.filesystem.remove(self.path)

@@ -99,10 +99,6 @@ class ProducerStateManager:
     def get(self, producer_id: int) -> ProducerEntry | None:
         return self._producers.get(producer_id)
 
-    def has_ongoing_transaction(self, producer_id: int) -> bool:
-        entry = self._producers.get(producer_id)
-        return entry is not None and entry.transaction_first_offset >= 0
-
     def with_open_transactions(self) -> Iterator[ProducerEntry]:
         for producer_id in self._ongoing.values():
             yield self._producers[producer_id]

@@ -92,8 +92,7 @@ class DirectoryScrubber:
         self._work: _Work | None = None
         self._order: list[TopicPartition] = []  # Of this pass.
         self._written: bytes | None = None
-        self.damage_count = 0  # Since the process started.
-        self.bytes_count = 0
+        self.bytes_count = 0  # Read since the process started.
 
     def load(self) -> None:
         """Resume where the last process stopped; from the beginning if that is unknown."""
@@ -217,7 +216,6 @@ class DirectoryScrubber:
         if damage != known:
             for stretch in damage:
                 if stretch not in known:
-                    self.damage_count += 1
                     logger.error("%s: %s; it is not served", log.topic_partition, stretch)
             if not log.note_damage(segment, damage, work.truncations_count):
                 return

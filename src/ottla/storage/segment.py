@@ -48,7 +48,6 @@ class Segment:
         "_unindexed_bytes",
         "are_transactions_verified",
         "base_offset",
-        "created_ms",
         "damage",
         "directory",
         "index_bytes_max",
@@ -75,12 +74,10 @@ class Segment:
         *,
         size: int = 0,
         on_disk: bool = False,
-        created_ms: int = 0,
     ) -> None:
         self.log_directory = log_directory
         self.directory = directory
         self.base_offset = base_offset
-        self.created_ms = created_ms
         self.size = size  # Invariant: where the last complete batch ends in the file.
         self.on_disk = on_disk  # Whether there is a log file.
         self.open_file: File | None = None

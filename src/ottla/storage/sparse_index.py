@@ -144,9 +144,6 @@ class SparseIndex(ABC):
         """The file already has this path."""
         self._file.path = path
 
-    def remove(self) -> None:
-        self._file.remove()
-
     def _load(self) -> None:
         if self._loaded:
             return

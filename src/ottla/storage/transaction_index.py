@@ -122,9 +122,6 @@ class TransactionIndex:
         """The file already has this path."""
         self._file.path = path
 
-    def remove(self) -> None:
-        self._file.remove()
-
     def _read(self) -> Iterable[AbortedTransaction]:
         for version, *fields in _ENTRY.iter_unpack(self._file.read()):
             if version != VERSION:
