@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from kio.schema.types import BrokerId
@@ -40,10 +40,8 @@ _JITTER: Final = 0.5  # If replicas are damaged, often many of a node are at onc
 
 Assign = Callable[["AssignReplicasToDirsRequest"], Awaitable["AssignReplicasToDirsResponse"]]
 
-
-class Truncate(Protocol):
-    async def __call__(self, partition: Partition, offset: int) -> None:
-        """Truncate the log of a followed partition, and resume fetching from there."""
+# Truncates the log of a followed partition, and resumes fetching from there.
+Truncate = Callable[[Partition, int], Awaitable[None]]
 
 
 class RepairSettings(NamedTuple):

@@ -12,7 +12,7 @@ differs is told where it diverges.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -26,23 +26,14 @@ from ottla.replication.fetch_sessions import (
     next_epoch,
 )
 from ottla.replication.followers import FollowerFetch
+from ottla.replication.manager import ReplicaManager
 from ottla.replication.partition import Partition
 from ottla.replication.partition_leader import PartitionLeader
-from ottla.replication.throttle import ReplicationThrottle
 from ottla.runtime.process import Process
 from ottla.storage.errors import NotCached
 from ottla.storage.reading import LogSlice
 
 PROGRESS_DELAY_S: Final = 0.01  # The longest delay before news of commits is sent without records.
-
-
-class LedPartitions(Protocol):
-    @property
-    def throttle(self) -> ReplicationThrottle: ...
-
-    def find(self, topic: str | UUID, index: int) -> Partition: ...
-
-    def on_isr_change(self, partition: Partition) -> None: ...
 
 
 class FollowerAnswer(NamedTuple):
@@ -128,7 +119,7 @@ class FollowerSession:
         session_id: int,
         replica_id: int,
         broker_epoch: int,
-        led: LedPartitions,
+        led: ReplicaManager,
         process: Process,
     ) -> None:
         self.id = session_id  # 0: it ends with its first response.
@@ -370,7 +361,7 @@ class FollowerSession:
 class FollowerSessions:
     """All follower sessions on this broker, by id."""
 
-    def __init__(self, led: LedPartitions, new_id: Callable[[], int], process: Process) -> None:
+    def __init__(self, led: ReplicaManager, new_id: Callable[[], int], process: Process) -> None:
         self._led = led
         self._new_id = new_id
         self._process = process

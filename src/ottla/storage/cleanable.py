@@ -9,63 +9,15 @@ records younger than min.compaction.lag.ms.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ottla.protocol.topics import TopicPartition
-from ottla.storage.cleaned_segment import CleanedSegment
-from ottla.storage.config import LONG_MAX, LogConfig
-from ottla.storage.log_directory import LogDirectory
-from ottla.storage.producer_state import ProducerStateManager
+from ottla.storage.config import LONG_MAX
+from ottla.storage.log import PartitionLog
 from ottla.storage.segment import Segment
 
 
-class CompactableLog(Protocol):
-    """The part of `PartitionLog` that compaction uses."""
-
-    topic_partition: TopicPartition
-    producers: ProducerStateManager
-    log_directory: LogDirectory
-
-    @property
-    def directory(self) -> str: ...
-
-    @property
-    def config(self) -> LogConfig: ...
-
-    @property
-    def segments(self) -> tuple[Segment, ...]: ...
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    @property
-    def high_watermark(self) -> int: ...
-
-    @property
-    def truncations_count(self) -> int:
-        """How often the end of the log was truncated."""
-
-    def flush(self) -> int: ...
-
-    def last_stable_offset(self, high_watermark: int) -> int: ...
-
-    def replace_segments(
-        self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
-    ) -> bool:
-        """Replace `old` with the compacted segment, using `swap_segments`.
-
-        Runs under the log's lock, and only if nothing was truncated since the count was taken (the
-        record that outdates another may be gone, and then the other must stay) and the old
-        segments are still there, adjacent, none active and none waiting for a flush; otherwise
-        returns False. The files of the compacted segment are synced.
-        """
-
-
 class Cleanable(NamedTuple):
-    log: CompactableLog
+    log: PartitionLog
     truncations_count: int  # The log's count, taken before anything else was read.
     first_dirty_offset: int
     first_uncleanable_offset: int  # The base offset of a segment.
@@ -85,7 +37,7 @@ class Cleanable(NamedTuple):
         return self.overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
 
-def cleanable_of(log: CompactableLog, checkpoint: int | None, now_ms: int) -> Cleanable:
+def cleanable_of(log: PartitionLog, checkpoint: int | None, now_ms: int) -> Cleanable:
     """`checkpoint` is the offset up to which the log was compacted; None if it never was."""
     truncations_count = log.truncations_count
     segments = log.segments
@@ -106,7 +58,7 @@ def cleanable_of(log: CompactableLog, checkpoint: int | None, now_ms: int) -> Cl
 
 
 def _first_uncleanable_offset(
-    log: CompactableLog, segments: Sequence[Segment], first_dirty: int, now_ms: int
+    log: PartitionLog, segments: Sequence[Segment], first_dirty: int, now_ms: int
 ) -> int:
     stable = log.last_stable_offset(log.high_watermark)
     young_ms = now_ms - log.config.min_compaction_lag_ms

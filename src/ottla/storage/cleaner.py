@@ -32,12 +32,13 @@ from ottla.records.decoder import iterate_records, parse_marker
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.storage.batch_filter import BatchFilter
 from ottla.storage.checkpoints import CLEANER_CHECKPOINT, read_offsets, write_offsets
-from ottla.storage.cleanable import Cleanable, CompactableLog, cleanable_of
+from ottla.storage.cleanable import Cleanable, cleanable_of
 from ottla.storage.cleaned_segment import CleanedSegmentWriter
 from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.log import PartitionLog
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.record_scan import body_of, scan_records
 from ottla.storage.segment import Segment
@@ -96,7 +97,7 @@ class LogCleaner:
     def uncleanable_count(self) -> int:
         return len(self._uncleanable)
 
-    def clean_filthiest(self, logs: Iterable[CompactableLog]) -> Cleaned | None:
+    def clean_filthiest(self, logs: Iterable[PartitionLog]) -> Cleaned | None:
         """Compact the log with the largest dirty ratio; None if none is due or the log changed.
 
         Raises the result of `LogDirectory.on_error` for a disk error.
@@ -125,11 +126,11 @@ class LogCleaner:
             self._move_checkpoint(log, end_offset)
         return Cleaned(log.topic_partition, end_offset, round_.bytes_read, round_.bytes_written)
 
-    def cleaned_offset(self, log: CompactableLog) -> int | None:
+    def cleaned_offset(self, log: PartitionLog) -> int | None:
         """The offset up to which the log is compacted; None if it never was."""
         return self._checkpoint_of(log).get(log.topic_partition)
 
-    def on_truncated(self, log: CompactableLog, offset: int) -> None:
+    def on_truncated(self, log: PartitionLog, offset: int) -> None:
         """Mark what is appended from `offset` on as dirty after a truncation; from any thread."""
         with self._guard:
             self._uncleanable.discard(log.directory)
@@ -145,19 +146,19 @@ class LogCleaner:
             if checkpoint.pop(topic_partition, None) is not None:
                 self._write_checkpoint(parent_of(directory))
 
-    def _may_clean(self, log: CompactableLog) -> bool:
+    def _may_clean(self, log: PartitionLog) -> bool:
         return (
             log.config.compact
             and log.log_directory.failure is None
             and log.directory not in self._uncleanable
         )
 
-    def _cleanable(self, log: CompactableLog) -> Cleanable | None:
+    def _cleanable(self, log: PartitionLog) -> Cleanable | None:
         return self._attempt(
             log, lambda: cleanable_of(log, self.cleaned_offset(log), self._now_ms())
         )
 
-    def _attempt(self, log: CompactableLog, action: Callable[[], T]) -> T | None:
+    def _attempt(self, log: PartitionLog, action: Callable[[], T]) -> T | None:
         """Run the action; an error that concerns only this log is logged and swallowed."""
         directory = log.directory
         try:
@@ -180,7 +181,7 @@ class LogCleaner:
         if self._should_stop():
             raise CleaningAborted("the broker stops")
 
-    def _checkpoint_of(self, log: CompactableLog) -> dict[TopicPartition, int]:
+    def _checkpoint_of(self, log: PartitionLog) -> dict[TopicPartition, int]:
         directory = parent_of(log.directory)
         with self._guard:
             if directory not in self._checkpoints:
@@ -194,7 +195,7 @@ class LogCleaner:
             logger.warning("all logs in %s will be compacted from the start: %s", directory, error)
             return {}
 
-    def _move_checkpoint(self, log: CompactableLog, offset: int) -> None:
+    def _move_checkpoint(self, log: PartitionLog, offset: int) -> None:
         self._checkpoint_of(log)[log.topic_partition] = offset
         self._write_checkpoint(parent_of(log.directory))
 

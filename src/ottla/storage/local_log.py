@@ -365,7 +365,11 @@ class LocalLog:
     def replace(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """Replace `old` with a compacted segment; False if the segments have changed."""
+        """Replace `old` with a compacted segment, whose files are synced.
+
+        False if those segments changed or wait for a flush, or if the log was truncated since the
+        count was taken: the record that outdates another may be gone, and then the other must stay.
+        """
         first = index_of(self.segments, old[0].base_offset)
         after = first + len(old)
         if (

@@ -421,7 +421,7 @@ class PartitionLog:
     def replace_segments(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int
     ) -> bool:
-        """For compaction: see `CompactableLog`."""
+        """For compaction; see `LocalLog.replace`."""
         self.log_directory.check_online()
         with self._lock, self._disk_errors():
             return self._local.replace(old, cleaned, truncations_count)
