@@ -103,8 +103,8 @@ def test_rename(filesystem: FaultyFilesystem) -> None:
     index = OffsetIndex(PATH, 100, filesystem)
     index.append(105, 10)
     index.flush()
-    index.rename(PATH + ".deleted")
-    assert index.path == PATH + ".deleted"
+    index.file.rename(PATH + ".deleted")
+    assert index.file.path == PATH + ".deleted"
     assert filesystem.list("/log") == ["00000000000000000100.index.deleted"]
 
 

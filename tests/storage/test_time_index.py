@@ -77,9 +77,9 @@ def test_rename_and_remove(filesystem: FaultyFilesystem) -> None:
         index.validate()
     index.reset()
     index.flush()
-    index.rename(PATH + ".deleted")
+    index.file.rename(PATH + ".deleted")
     assert filesystem.list("/log") == ["00000000000000000100.timeindex.deleted"]
-    assert index.path == PATH + ".deleted"
+    assert index.file.path == PATH + ".deleted"
 
 
 @settings(max_examples=60)

@@ -39,7 +39,7 @@ def test_there_is_no_file_without_an_entry(filesystem: FaultyFilesystem) -> None
     assert index.collect(0, 1000) == ([], False)
     index.flush()
     index.reset()
-    index.rename(PATH + ".deleted")
+    index.file.rename(PATH + ".deleted")
     assert filesystem.list("/log") == []
 
 

@@ -63,7 +63,7 @@ def validate_transactions(segments: Sequence[Segment], segment: Segment) -> None
             and (first is None or _begins(first, entry))
         )
         if not is_sound:
-            raise CorruptIndex(segment.transaction_index.path, f"it lists {entry}")
+            raise CorruptIndex(segment.transaction_index.file.path, f"it lists {entry}")
         ended[entry.producer_id] = entry.last_offset
 
 
@@ -104,7 +104,7 @@ def _header_at(segment: Segment, offset: int) -> BatchHeader | None:
     try:
         batch = segment.find_offset(offset)
     except CorruptLog as error:
-        raise CorruptIndex(segment.transaction_index.path, str(error)) from error
+        raise CorruptIndex(segment.transaction_index.file.path, str(error)) from error
     if batch is None or segment.damage:
         return None
     return segment.header_at(batch.position)

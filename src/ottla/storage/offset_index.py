@@ -71,7 +71,7 @@ class OffsetIndex(SparseIndex):
         del first
         relative = int.from_bytes(last[:4], "big")
         if not 0 < relative <= RELATIVE_OFFSET_MAX:
-            raise CorruptIndex(self.path, f"its last relative offset is {relative}")
+            raise CorruptIndex(self.file.path, f"its last relative offset is {relative}")
 
     @staticmethod
     def _encode(first: Column, second: Column) -> bytes:

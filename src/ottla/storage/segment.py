@@ -405,7 +405,7 @@ class Segment:
     @property
     def wrote_transaction_index(self) -> bool:
         """Whether the file name may not be synced yet."""
-        return self._transaction_index is not None and self._transaction_index.was_written
+        return self._transaction_index is not None and self._transaction_index.file.was_written
 
     def flush_indexes(self) -> None:
         for index in (self._offset_index, self._time_index, self._transaction_index):
@@ -445,7 +445,7 @@ class Segment:
         self.directory = directory
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
-                index.on_renamed(f"{directory}/{index.path.rpartition('/')[2]}")
+                index.file.path = f"{directory}/{index.file.path.rpartition('/')[2]}"
 
     def _rename_files(self) -> Iterator[str]:
         filesystem = self.log_directory.filesystem
@@ -457,7 +457,7 @@ class Segment:
         self.removed = True
         for index in (self._offset_index, self._time_index, self._transaction_index):
             if index is not None:
-                index.rename(index.path + DELETED_SUFFIX)
+                index.file.rename(index.file.path + DELETED_SUFFIX)
 
     def _path(self, suffix: str) -> str:
         return self.stem + suffix + (DELETED_SUFFIX if self.removed else "")

@@ -26,7 +26,7 @@ Column: TypeAlias = "array[int]"
 
 
 class SparseIndex(ABC):
-    __slots__ = ("_file", "_first", "_is_synced", "_loaded", "_second", "_written", "base_offset")
+    __slots__ = ("_first", "_is_synced", "_loaded", "_second", "_written", "base_offset", "file")
 
     ENTRY_SIZE: ClassVar[int]
     OFFSETS_COLUMN: ClassVar[int]  # The column with the relative offsets.
@@ -38,7 +38,7 @@ class SparseIndex(ABC):
         filesystem: Filesystem,
     ) -> None:
         self.base_offset = base_offset
-        self._file = IndexFile(path, self.ENTRY_SIZE, filesystem)
+        self.file = IndexFile(path, self.ENTRY_SIZE, filesystem)
         self._loaded = False
         # Invariant: the second column is never the shorter one, so that a lookup concurrent with an
         # append finds in the second what it found in the first.
@@ -47,12 +47,8 @@ class SparseIndex(ABC):
         self._is_synced = True  # Whether what was written is synced.
 
     @property
-    def path(self) -> str:
-        return self._file.path
-
-    @property
     def entries_count(self) -> int:
-        return len(self._first) if self._loaded else self._file.entries_count()
+        return len(self._first) if self._loaded else self.file.entries_count()
 
     @property
     def size(self) -> int:
@@ -82,7 +78,7 @@ class SparseIndex(ABC):
     def is_refused(self) -> bool:
         """Whether the file has entries that are ignored because they are invalid."""
         self._load()
-        return not self._first and self._file.entries_count() > 0
+        return not self._first and self.file.entries_count() > 0
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries from `offset` on."""
@@ -94,7 +90,7 @@ class SparseIndex(ABC):
         del self._first[count:]
         del self._second[count:]
         if count < self._written:
-            self._file.truncate(count)
+            self.file.truncate(count)
             self._written = count
 
     def reset(self) -> None:
@@ -103,23 +99,23 @@ class SparseIndex(ABC):
         del self._first[:]
         del self._second[:]
         self._written = 0
-        self._file.truncate(0)
+        self.file.truncate(0)
 
     def validate(self) -> None:
         """Raise CorruptIndex if this cannot be the index of its segment."""
-        if not self._file.exists:
-            raise CorruptIndex(self.path, "it is missing")
-        self._file.validate_size()
-        count = self._file.entries_count()
+        if not self.file.exists:
+            raise CorruptIndex(self.file.path, "it is missing")
+        self.file.validate_size()
+        count = self.file.entries_count()
         if count:
-            self._validate_entries(self._file.read_entry(0), self._file.read_entry(count - 1))
+            self._validate_entries(self.file.read_entry(0), self.file.read_entry(count - 1))
 
     def flush(self, *, sync: bool = True) -> None:
         """Write and sync what is not in the file yet, creating it if it is missing.
 
         Without `sync` other programs can read it, but a crash may lose it.
         """
-        exists = self._file.exists
+        exists = self.file.exists
         if exists and not self._loaded:
             return
         self._load()
@@ -127,7 +123,7 @@ class SparseIndex(ABC):
         if exists and count == written and (self._is_synced or not sync):
             return
         fresh = self._encode(self._first[written:count], self._second[written:count])
-        self._file.write(written, fresh, sync=sync)
+        self.file.write(written, fresh, sync=sync)
         self._written = count
         self._is_synced = sync
 
@@ -137,20 +133,13 @@ class SparseIndex(ABC):
         self._loaded = False
         self._first, self._second = self._decode(b"")
 
-    def rename(self, path: str) -> None:
-        self._file.rename(path)
-
-    def on_renamed(self, path: str) -> None:
-        """The file already has this path."""
-        self._file.path = path
-
     def _load(self) -> None:
         if self._loaded:
             return
-        first, second = self._decode(self._file.read())
+        first, second = self._decode(self.file.read())
         if not self._is_sound(first, second):
             # A missing index only slows lookups down; a wrong one would hide batches.
-            logger.warning("%s is not valid and is ignored", self.path)
+            logger.warning("%s is not valid and is ignored", self.file.path)
             first, second = self._decode(b"")
         self._second = second
         self._first = first
@@ -162,7 +151,7 @@ class SparseIndex(ABC):
             return True
         return (
             first[0] >= 0
-            and self._file.is_whole()
+            and self.file.is_whole()
             and ((first, second)[self.OFFSETS_COLUMN][-1] <= RELATIVE_OFFSET_MAX)
             and all(map(lt, first, first[1:]))
             and all(map(le, second, second[1:]))

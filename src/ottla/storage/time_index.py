@@ -75,9 +75,9 @@ class TimeIndex(SparseIndex):
         smallest, _ = _ENTRY.unpack(first)
         largest, relative = _ENTRY.unpack(last)
         if largest < smallest or largest < 0:
-            raise CorruptIndex(self.path, f"its timestamps go from {smallest} to {largest}")
+            raise CorruptIndex(self.file.path, f"its timestamps go from {smallest} to {largest}")
         if relative > RELATIVE_OFFSET_MAX:
-            raise CorruptIndex(self.path, f"its last relative offset is {relative}")
+            raise CorruptIndex(self.file.path, f"its last relative offset is {relative}")
 
     @staticmethod
     def _encode(first: Column, second: Column) -> bytes:

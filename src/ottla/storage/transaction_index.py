@@ -40,22 +40,13 @@ class AbortedTransactions(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_entries", "_file", "_written", "base_offset")
+    __slots__ = ("_entries", "_written", "base_offset", "file")
 
     def __init__(self, path: str, base_offset: int, filesystem: Filesystem) -> None:
         self.base_offset = base_offset
-        self._file = IndexFile(path, ENTRY_SIZE, filesystem)
+        self.file = IndexFile(path, ENTRY_SIZE, filesystem)
         self._entries: list[AbortedTransaction] | None = None
         self._written = 0  # How many entries are in the file.
-
-    @property
-    def path(self) -> str:
-        return self._file.path
-
-    @property
-    def was_written(self) -> bool:
-        """By this process: the file name may not be synced yet."""
-        return self._file.was_written
 
     @property
     def entries(self) -> list[AbortedTransaction]:
@@ -85,29 +76,29 @@ class TransactionIndex:
         count = bisect_left(self.entries, offset, key=attrgetter("last_offset"))
         del self.entries[count:]
         if count < self._written:
-            self._file.truncate(count)
+            self.file.truncate(count)
             self._written = count
 
     def reset(self) -> None:
         """Clear all entries, before the segment is reindexed."""
         self._entries = []
         self._written = 0
-        self._file.truncate(0)
+        self.file.truncate(0)
 
     def validate(self) -> None:
         """Raise CorruptIndex if this cannot be the index of its segment."""
-        if self._file.exists:
-            self._file.validate_size()
+        if self.file.exists:
+            self.file.validate_size()
             for entry in self._read():
                 if entry.last_offset < self.base_offset or entry.first_offset > entry.last_offset:
-                    raise CorruptIndex(self.path, f"it lists {entry}")
+                    raise CorruptIndex(self.file.path, f"it lists {entry}")
 
     def flush(self) -> None:
         """Write and sync what is not in the file yet."""
         if self._entries is None or len(self._entries) == self._written:
             return
         fresh = self._entries[self._written :]
-        self._file.write(self._written, b"".join(_ENTRY.pack(VERSION, *entry) for entry in fresh))
+        self.file.write(self._written, b"".join(_ENTRY.pack(VERSION, *entry) for entry in fresh))
         self._written += len(fresh)
 
     def unload(self) -> None:
@@ -115,15 +106,8 @@ class TransactionIndex:
         self.flush()
         self._entries = None
 
-    def rename(self, path: str) -> None:
-        self._file.rename(path)
-
-    def on_renamed(self, path: str) -> None:
-        """The file already has this path."""
-        self._file.path = path
-
     def _read(self) -> Iterable[AbortedTransaction]:
-        for version, *fields in _ENTRY.iter_unpack(self._file.read()):
+        for version, *fields in _ENTRY.iter_unpack(self.file.read()):
             if version != VERSION:
-                raise CorruptIndex(self.path, f"entry version {version} is not known")
+                raise CorruptIndex(self.file.path, f"entry version {version} is not known")
             yield AbortedTransaction(*fields)
