@@ -1,25 +1,25 @@
+from dataclasses import replace
+
 import pytest
 
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.producer_entry import AppendedBatch, ProducerEntry
 from ottla.storage.producer_snapshot import (
     CorruptSnapshot,
-    SavedBatch,
-    SnapshotEntry,
     decode_snapshot,
     encode_snapshot,
     snapshot_offsets,
     snapshot_path,
 )
 
-ENTRY = SnapshotEntry(
+TIMESTAMP = 1_700_000_000_000
+ENTRY = ProducerEntry(
     producer_id=7,
     producer_epoch=2,
-    last_sequence=9,
-    last_offset=100,
-    offset_delta=4,
-    timestamp=1_700_000_000_000,
+    next_sequence=10,
+    batches=[AppendedBatch(5, 9, 96, 100, TIMESTAMP)],
+    last_timestamp=TIMESTAMP,
     coordinator_epoch=3,
-    transaction_first_offset=-1,
 )
 GOLDEN = bytes.fromhex(
     "0001 7d4c0575 00000001"
@@ -32,18 +32,19 @@ def test_the_file_has_kafkas_bytes() -> None:
     assert encode_snapshot([ENTRY]) == GOLDEN
     assert decode_snapshot(GOLDEN) == [ENTRY]
     assert decode_snapshot(encode_snapshot([])) == []
-    many = [ENTRY._replace(producer_id=producer_id) for producer_id in range(50)]
+    many = [replace(ENTRY, producer_id=producer_id) for producer_id in range(50)]
     assert decode_snapshot(encode_snapshot(many)) == many
 
 
 def test_the_batches_before_the_last_one_stand_behind_kafkas_bytes() -> None:
-    batches = tuple(SavedBatch(number, number, 90 + number, 90 + number, 5) for number in range(4))
-    entries = [ENTRY, ENTRY._replace(producer_id=8, earlier=batches), ENTRY._replace(producer_id=9)]
+    earlier = [AppendedBatch(number, number, 90 + number, 90 + number, 5) for number in range(4)]
+    several = replace(ENTRY, producer_id=8, batches=[*earlier, *ENTRY.batches])
+    entries = [ENTRY, several, replace(ENTRY, producer_id=9)]
 
     data = encode_snapshot(entries)
 
     assert decode_snapshot(data) == entries
-    plain = encode_snapshot([entry._replace(earlier=()) for entry in entries])
+    plain = encode_snapshot([replace(entry, batches=ENTRY.batches) for entry in entries])
     assert data[6:].startswith(plain[6:])
 
 

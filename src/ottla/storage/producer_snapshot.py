@@ -30,9 +30,10 @@ The file name is the offset of the first record that the snapshot does not cover
 import re
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from ottla.records.batch import NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_MAX
 from ottla.records.crc import crc32c
+from ottla.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry
 
 VERSION = 1
 SNAPSHOT_SUFFIX = ".snapshot"
@@ -42,30 +43,11 @@ _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _EARLIER = struct.Struct(">qiiqqq")
 _NAME = re.compile(r"(\d{20})\.snapshot")
+_NO_BATCH = AppendedBatch(NO_SEQUENCE, NO_SEQUENCE, NO_OFFSET, NO_OFFSET, NO_TIMESTAMP)
 
 
 class CorruptSnapshot(Exception):
     """The file is torn or damaged; an older one plus the log contain the same state."""
-
-
-class SavedBatch(NamedTuple):
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
-
-
-class SnapshotEntry(NamedTuple):
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    transaction_first_offset: int
-    earlier: tuple[SavedBatch, ...] = ()  # Before the last batch, oldest first.
 
 
 def snapshot_path(directory: str, offset: int) -> str:
@@ -77,17 +59,29 @@ def snapshot_offsets(names: Iterable[str]) -> list[int]:
     return sorted(int(match[1]) for match in map(_NAME.fullmatch, names) if match)
 
 
-def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
+def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
     encoded: list[bytes] = []
     earlier: list[bytes] = []
-    for *fields, batches in entries:
-        encoded.append(_ENTRY.pack(*fields))
-        earlier += [_EARLIER.pack(fields[0], *batch) for batch in batches]
+    for entry in entries:
+        last = entry.batches[-1] if entry.batches else _NO_BATCH
+        encoded.append(
+            _ENTRY.pack(
+                entry.producer_id,
+                entry.producer_epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.last_offset - last.first_offset,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+        )
+        earlier += [_EARLIER.pack(entry.producer_id, *batch) for batch in entry.batches[:-1]]
     body = b"".join((_COUNT.pack(len(encoded)), *encoded, *earlier))
     return _PREFIX.pack(VERSION, crc32c(body)) + body
 
 
-def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
+def decode_snapshot(data: bytes) -> list[ProducerEntry]:
     if len(data) < _PREFIX.size + _COUNT.size:
         raise CorruptSnapshot(f"{len(data)} bytes are no snapshot")
     version, crc = _PREFIX.unpack_from(data)
@@ -100,10 +94,26 @@ def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
     end = _COUNT.size + count * _ENTRY.size
     if count < 0 or len(body) < end or (len(body) - end) % _EARLIER.size:
         raise CorruptSnapshot(f"{count} entries do not fill {len(body)} bytes")
-    earlier: dict[int, list[SavedBatch]] = {}
+    earlier: dict[int, list[AppendedBatch]] = {}
     for producer_id, *batch in _EARLIER.iter_unpack(body[end:]):
-        earlier.setdefault(producer_id, []).append(SavedBatch(*batch))
+        earlier.setdefault(producer_id, []).append(AppendedBatch(*batch))
     return [
-        SnapshotEntry._make((*fields, tuple(earlier.get(fields[0], ()))))
+        _decode_entry(fields, earlier.get(fields[0], []))
         for fields in _ENTRY.iter_unpack(body[_COUNT.size : end])
     ]
+
+
+def _decode_entry(fields: tuple[int, ...], earlier: list[AppendedBatch]) -> ProducerEntry:
+    producer_id, epoch, last_sequence, last_offset, offset_delta, timestamp, *transaction = fields
+    entry = ProducerEntry(producer_id, epoch)
+    entry.coordinator_epoch, entry.transaction_first_offset = transaction
+    if last_offset >= 0:
+        first_sequence = last_sequence
+        if last_sequence != NO_SEQUENCE:
+            first_sequence = (last_sequence - offset_delta) & SEQUENCE_MAX
+        first_offset = last_offset - offset_delta
+        last = AppendedBatch(first_sequence, last_sequence, first_offset, last_offset, timestamp)
+        for batch in (*earlier, last):
+            entry.add_batch(batch)
+    entry.last_timestamp = timestamp
+    return entry

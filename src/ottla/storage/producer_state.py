@@ -248,7 +248,7 @@ class ProducerStateManager:
         """
         if end_offset in self._snapshots:
             return
-        data = encode_snapshot(entry.to_snapshot() for entry in self)
+        data = encode_snapshot(self)
         path = snapshot_path(self.directory, end_offset)
         if sync:
             self._filesystem.write_atomically(path, data)
@@ -354,11 +354,10 @@ class ProducerStateManager:
     def _load(self, offset: int, now_ms: int) -> bool:
         path = snapshot_path(self.directory, offset)
         try:
-            saved = decode_snapshot(self._filesystem.read_bytes(path))
+            entries = decode_snapshot(self._filesystem.read_bytes(path))
         except (CorruptSnapshot, FileNotFoundError) as error:
             logger.warning("skipping producer snapshot %s: %s", path, error)
             return False
-        entries = [ProducerEntry.of_snapshot(entry) for entry in saved]
         entries.sort(key=lambda entry: entry.transaction_first_offset)
         for entry in entries:
             if not self._is_expired(entry, now_ms):
