@@ -4,7 +4,7 @@ from ottla.records.builder import Record, build_batch
 from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.segment import Segment
-from ottla.storage.segment_swap import recover_swaps, remove_cleaned, swap_segments
+from ottla.storage.segment_swap import recover_swaps, swap_segments
 
 DIRECTORY = "/data/orders-0"
 OLD = (0, 10, 20)
@@ -68,9 +68,6 @@ def test_the_new_segment_takes_the_place_of_the_old_ones() -> None:
 
 
 def test_what_was_not_swapped_in_is_removed() -> None:
-    disk = new_disk()
-    remove_cleaned(disk, DIRECTORY)
-    assert contents(disk) == BEFORE
     disk = new_disk()
     recover_swaps(disk, DIRECTORY)
     assert contents(disk) == BEFORE

@@ -40,24 +40,13 @@ def swap_segments(
     return deleted
 
 
-def remove_cleaned(filesystem: Filesystem, directory: str) -> None:
-    """Discard a compaction that will not be swapped in."""
-    for name in filesystem.list(directory):
-        if name.endswith(CLEANED_SUFFIX):
-            filesystem.remove(f"{directory}/{name}")
-
-
 def recover_swaps(filesystem: Filesystem, directory: str) -> None:
     """Finish the swaps that a crash interrupted; call before the segments are listed."""
-    names = filesystem.list(directory)
-    if not any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
-        return
-    remove_cleaned(filesystem, directory)
-    files = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
+    files = [match for match in map(_SEGMENT_FILE.fullmatch, filesystem.list(directory)) if match]
     swaps = {int(match[1]) for match in files if match[2] == LOG_SUFFIX and match[3] == SWAP_SUFFIX}
     for match in files:
-        base_offset = int(match[1])
-        if match[3] == SWAP_SUFFIX and base_offset not in swaps:
+        is_unbegun = match[3] == SWAP_SUFFIX and int(match[1]) not in swaps
+        if is_unbegun or match[3] == CLEANED_SUFFIX:
             filesystem.remove(f"{directory}/{match[0]}")
     for swap in sorted(swaps):
         end_offset = _end_offset(filesystem, f"{directory}/{swap:020d}{LOG_SUFFIX}{SWAP_SUFFIX}")
