@@ -261,7 +261,7 @@ def test_a_damaged_snapshot_gives_way_to_an_older_one(state: Fixture) -> None:
     state.replay(batch(7, offset=10))
     state.producers.take_snapshot(11)
     state.replay(batch(7, offset=11, sequence=1))
-    state.producers.take_snapshot(12, sync=False)
+    state.producers.take_snapshot(12)
     state.filesystem.flip_bit("/log/00000000000000000012.snapshot", 20)
     assert state.producers.truncate_and_reload(0, 20, 1000) == 11
     assert state.producers.snapshots == (11,)
@@ -299,7 +299,7 @@ def test_the_log_start_moves_past_completed_transactions(state: Fixture) -> None
     state.replay(batch(7, offset=10, transactional=True))
     state.replay(marker_batch(7, offset=11))
     assert state.producers.first_unstable_offset(0) == 10
-    state.producers.on_log_start_moved(12)
+    state.producers.forget_replicated(12)
     assert state.producers.first_unstable_offset(0) is None
 
 

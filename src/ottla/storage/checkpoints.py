@@ -19,7 +19,7 @@ from uuid import UUID
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.records.crc import crc32c
-from ottla.storage.filesystem import Filesystem
+from ottla.storage.filesystem import Filesystem, write_unsynced
 from ottla.storage.text_checkpoint import CorruptCheckpoint, read_entries, write_entries
 
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -151,21 +151,12 @@ def remove_clean_shutdown(filesystem: Filesystem, directory: str) -> None:
         filesystem.sync_directory(directory)
 
 
-def write_partition_metadata(
-    filesystem: Filesystem, directory: str, topic_id: UUID, *, sync: bool = True
-) -> None:
-    """Without `sync` a crash may lose or tear it. Kafka reads two lines and skips the checksum."""
+def write_partition_metadata(filesystem: Filesystem, directory: str, topic_id: UUID) -> None:
+    """A crash may lose or tear it. Kafka reads two lines and skips the checksum."""
     encoded = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
     text = f"version: 0\ntopic_id: {encoded}"
     data = f"{text}\n{_CHECKSUM}: {_checksum(encoded)}".encode()
-    path = f"{directory}/{PARTITION_METADATA}"
-    if sync:
-        filesystem.write_atomically(path, data)
-    else:
-        file = filesystem.open(path, create=True)
-        file.truncate(0)
-        file.append(data)
-        file.close()
+    write_unsynced(filesystem, f"{directory}/{PARTITION_METADATA}", data)
 
 
 def sync_partition_metadata(filesystem: Filesystem, directory: str) -> None:

@@ -134,5 +134,15 @@ def write_atomically(filesystem: Filesystem, path: str, data: Buffer) -> None:
     filesystem.sync_directory(parent_of(path))
 
 
+def write_unsynced(filesystem: Filesystem, path: str, data: Buffer) -> None:
+    """Write a whole file; a crash may lose or tear it."""
+    file = filesystem.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.append(data)
+    finally:
+        file.close()
+
+
 def parent_of(path: str) -> str:
     return path.rpartition("/")[0] or "/"

@@ -112,9 +112,7 @@ class PartitionLog:
     def identify(self, topic_id: UUID) -> None:
         """Write the topic id; durable with the first flush, before anything is acked."""
         with self._disk_errors():
-            write_partition_metadata(
-                self.log_directory.filesystem, self.directory, topic_id, sync=False
-            )
+            write_partition_metadata(self.log_directory.filesystem, self.directory, topic_id)
         self.topic_id = topic_id
         self.identity_unsynced = True
 
@@ -435,7 +433,7 @@ class PartitionLog:
         with self._lock, self._disk_errors():
             if self._local.end.offset > self.log_start_offset:
                 self._local.active.seal()
-                self.producers.take_snapshot(self._local.end.offset, sync=False)
+                self.producers.take_snapshot(self._local.end.offset)
         self.flush()
         self.flush_leader_epochs()
         with self._disk_errors():

@@ -43,7 +43,7 @@ class LogHistory:
             note_aborted(segment, self.producers.replay(records, position, header))
 
     def on_roll(self, offset: int) -> None:
-        self.producers.take_snapshot(offset, sync=False)
+        self.producers.take_snapshot(offset)
 
     def on_end_moved(
         self, segments: Sequence[Segment], log_start_offset: int, end_offset: int
@@ -56,7 +56,7 @@ class LogHistory:
 
     def on_start_moved(self, offset: int) -> None:
         self.leader_epochs.truncate_from_start(offset)
-        self.producers.on_log_start_moved(offset)
+        self.producers.forget_replicated(offset)
 
     def start_anew(self, offset: int) -> None:
         """The log was emptied."""

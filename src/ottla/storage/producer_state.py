@@ -20,6 +20,7 @@ It is used under the log's lock, by one thread at a time; other threads may call
 """
 
 import logging
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG, BatchHeader, Buffer
 from ottla.records.decoder import ControlType, Marker, iterate_records, parse_marker
-from ottla.storage.filesystem import Filesystem
+from ottla.storage.filesystem import Filesystem, write_unsynced
 from ottla.storage.producer_entry import NO_OFFSET, AppendedBatch, ProducerEntry
 from ottla.storage.producer_snapshot import (
     CorruptSnapshot,
@@ -112,7 +113,7 @@ class ProducerStateManager:
         """Where the oldest transaction begins whose marker is not below the high watermark."""
         unreplicated = self._unreplicated
         if unreplicated:
-            self._forget_replicated(high_watermark)
+            self.forget_replicated(high_watermark)
         undecided = next(iter(self._ongoing), None)
         if not unreplicated:
             return undecided
@@ -237,28 +238,21 @@ class ProducerStateManager:
         for entry in expired:
             del self._producers[entry.producer_id]
 
-    def on_log_start_moved(self, log_start_offset: int) -> None:
-        """Producers are forgotten only when they expire, not with their records."""
-        self._forget_replicated(log_start_offset)
+    def forget_replicated(self, offset: int) -> None:
+        """Everything before `offset` is replicated or gone; no producer is forgotten with it."""
+        for first_offset, last_offset in list(self._unreplicated.items()):
+            if last_offset < offset:
+                self._unreplicated.pop(first_offset, None)
 
-    def take_snapshot(self, end_offset: int, *, sync: bool = True) -> None:
+    def take_snapshot(self, end_offset: int) -> None:
         """Save the state after the record before `end_offset`.
 
-        Without `sync` a crash may lose or tear it, which only costs a longer replay.
+        A crash may lose or tear the file, which only costs a longer replay.
         """
-        if end_offset in self._snapshots:
-            return
-        data = encode_snapshot(self)
-        path = snapshot_path(self.directory, end_offset)
-        if sync:
-            self._filesystem.write_atomically(path, data)
-        else:
-            file = self._filesystem.open(path, create=True)
-            file.truncate(0)
-            file.append(data)
-            file.close()
-        self._snapshots.append(end_offset)
-        self._snapshots.sort()
+        if end_offset not in self._snapshots:
+            path = snapshot_path(self.directory, end_offset)
+            write_unsynced(self._filesystem, path, encode_snapshot(self))
+            insort(self._snapshots, end_offset)
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> int:
         """Return to the newest snapshot that is valid for the log's current bounds.
@@ -336,11 +330,6 @@ class ProducerStateManager:
             f"producer {header.producer_id} has an open transaction in {self.topic_partition}, "
             "but the batch is not part of it",
         )
-
-    def _forget_replicated(self, offset: int) -> None:
-        for first_offset, last_offset in list(self._unreplicated.items()):
-            if last_offset < offset:
-                self._unreplicated.pop(first_offset, None)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         silent_ms = now_ms - entry.last_timestamp

@@ -96,7 +96,7 @@ class Recovery:
         self._epoch = -1
         for index in range(first, len(self.segments)):
             if index > first:
-                self._producers.take_snapshot(self.segments[index].base_offset, sync=False)
+                self._producers.take_snapshot(self.segments[index].base_offset)
             if not self._check(self.segments[index]):
                 self._drop_after(index)
                 break
