@@ -1,6 +1,7 @@
 import pytest
 
 from ottla.records.builder import Record, build_batch
+from ottla.storage.errors import CorruptLog
 from ottla.storage.faulty_filesystem import FaultyFilesystem, PowerLoss
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.segment import Segment
@@ -106,3 +107,16 @@ def test_both_outcomes_of_a_crash_happen() -> None:
         outcomes.append(contents(disk))
     assert BEFORE in outcomes
     assert AFTER in outcomes
+
+
+def test_a_swap_with_a_damaged_batch_is_not_finished() -> None:
+    disk = new_disk()
+    for suffix in SUFFIXES:
+        disk.rename(f"{DIRECTORY}/{name(0, suffix)}.cleaned", f"{DIRECTORY}/{name(0, suffix)}.swap")
+    path = f"{DIRECTORY}/{name(0, '.log')}.swap"
+    before = contents(disk)
+    file = disk.open(path)
+    file.write_at((-12).to_bytes(4, "big", signed=True), 8)  # A batch of 0 bytes.
+    with pytest.raises(CorruptLog):
+        recover_swaps(disk, DIRECTORY)
+    assert contents(disk).keys() == before.keys()

@@ -16,7 +16,7 @@ directory was synced.
 import re
 from collections.abc import Sequence
 
-from ottla.records.batch import HEADER_SIZE, read_header
+from ottla.storage.batch_walk import walk
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment
 
@@ -64,14 +64,12 @@ def _rename(filesystem: Filesystem, stem: str, old_suffix: str, new_suffix: str)
 
 
 def _end_offset(filesystem: Filesystem, path: str) -> int:
-    """The offset after the last batch."""
+    """The offset after the last batch; CorruptLog if the batches are damaged."""
     file = filesystem.open(path)
     try:
-        position, end_offset = 0, 0
-        while position + HEADER_SIZE <= file.size:
-            header = read_header(file.read(position, HEADER_SIZE))
-            end_offset = header.next_offset
-            position += header.size
+        end_offset = 0
+        for batch in walk(file, 0, file.size):
+            end_offset = batch.last_offset + 1
         return end_offset
     finally:
         file.close()
