@@ -10,9 +10,12 @@ from ottla.storage.appended import Appended
 from ottla.storage.batch_walk import Batch
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
+from ottla.storage.filesystem import parent_of
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
 from ottla.storage.reading import FoundTimestamp, LogSlice, ReadHint
+from ottla.storage.recovery import LoadRequest
 from ottla.storage.segment import Segment
 
 NOW_MS = 1_700_000_000_000
@@ -58,9 +61,8 @@ def open_log(
     filesystem = filesystem or FaultyFilesystem()
     filesystem.make_directory(DIRECTORY)
     options = {"now_ms": NOW_MS, **options}
-    return open_partition_log(
-        DIRECTORY, PARTITION, None, config or LogConfig(), filesystem, **options
-    )
+    request = LoadRequest(DIRECTORY, PARTITION, config or LogConfig(), **options)
+    return open_partition_log(LogDirectory(parent_of(DIRECTORY), filesystem), request)
 
 
 def values_of(data: bytes) -> list[bytes | None]:

@@ -16,8 +16,10 @@ from ottla.storage.config import LogConfig
 from ottla.storage.errors import StorageError
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.offset_map import ENTRY_BYTES
 from ottla.storage.opening import open_partition_log
+from ottla.storage.recovery import LoadRequest
 from ottla.storage.transaction_index import AbortedTransaction
 
 from .batches import DIRECTORY, NOW_MS, PARTITION, append_marker, open_log, read_all
@@ -459,9 +461,8 @@ def test_the_filthiest_log_comes_first(filesystem: FaultyFilesystem) -> None:
     put(log, "key-1", "again")
     settle(log)
     filesystem.make_directory("/data/other-0")
-    other = open_partition_log(
-        "/data/other-0", TopicPartition("other", 0), None, COMPACT, filesystem, NOW_MS
-    )
+    request = LoadRequest("/data/other-0", TopicPartition("other", 0), COMPACT, NOW_MS)
+    other = open_partition_log(LogDirectory("/data", filesystem), request)
     for number in range(20):
         put(other, "key", f"value-{number}")
     settle(other)

@@ -3,6 +3,7 @@
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ottla.protocol.topics import TopicPartition
@@ -13,7 +14,9 @@ from ottla.storage.cleaner import LogCleaner
 from ottla.storage.config import LogConfig
 from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
+from ottla.storage.recovery import LoadRequest
 
 NOW_MS = 1_700_000_000_000
 APPENDS = 1500
@@ -83,9 +86,9 @@ def test_compaction_beside_everything_else(tmp_path: Path) -> None:
     filesystem = LocalFilesystem()
     directory = f"{tmp_path}/orders-0"
     filesystem.make_directory(directory)
-    log = open_partition_log(
-        directory, TopicPartition("orders", 0), None, CONFIG, filesystem, NOW_MS
-    )
+    log_directory = LogDirectory(str(tmp_path), filesystem)
+    request = LoadRequest(directory, TopicPartition("orders", 0), CONFIG, NOW_MS)
+    log = open_partition_log(log_directory, request)
     cleaner = LogCleaner(
         filesystem, lambda: NOW_MS, dedupe_buffer_size=1 << 20, io_buffer_size=4096
     )
@@ -120,14 +123,6 @@ def test_compaction_beside_everything_else(tmp_path: Path) -> None:
     assert cleaned_count
     assert read_from(log, 0) == expected
     log.close()
-    again = open_partition_log(
-        directory,
-        TopicPartition("orders", 0),
-        None,
-        CONFIG,
-        filesystem,
-        NOW_MS,
-        clean_shutdown=True,
-    )
+    again = open_partition_log(log_directory, replace(request, clean_shutdown=True))
     again.high_watermark = again.log_end_offset
     assert read_from(again, 0) == expected

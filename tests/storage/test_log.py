@@ -9,12 +9,10 @@ from ottla.storage.config import LogConfig
 from ottla.storage.errors import NotCached
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
-from ottla.storage.opening import open_partition_log
 
 from .batches import (
     DIRECTORY,
     NOW_MS,
-    PARTITION,
     append,
     open_log,
     produced,
@@ -39,9 +37,7 @@ def test_whose_log_it_is_survives_a_kill_and_then_a_loss_of_power(seed: int) -> 
     killed = open_log(filesystem)
     killed.identify(topic_id)
     append(killed)
-    log = open_partition_log(
-        DIRECTORY, PARTITION, topic_id, LogConfig(), filesystem, NOW_MS, clean_shutdown=False
-    )
+    log = open_log(filesystem, topic_id=topic_id)
     append(log)
     log.flush()
     filesystem.crash()

@@ -14,6 +14,7 @@ from ottla.storage.local_filesystem import LocalFilesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
+from ottla.storage.recovery import LoadRequest
 
 from .batches import NOW_MS, PARTITION, append, read_all, values_of
 
@@ -25,14 +26,7 @@ def open_log(directory: str, config: LogConfig, **options: Any) -> PartitionLog:
     filesystem.make_directory(directory)
     log_directory = LogDirectory(directory, filesystem, open_files_max=3)
     return open_partition_log(
-        directory,
-        PARTITION,
-        None,
-        config,
-        filesystem,
-        NOW_MS,
-        log_directory=log_directory,
-        **options,
+        log_directory, LoadRequest(directory, PARTITION, config, NOW_MS, **options)
     )
 
 

@@ -27,7 +27,9 @@ from ottla.records.decoder import (
 from ottla.storage.config import LogConfig
 from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
+from ottla.storage.recovery import LoadRequest
 from ottla.transactions.ending import PendingMarkers
 from ottla.transactions.state import DECIDED, IDLE
 from ottla.transactions.transaction import Producer
@@ -67,9 +69,8 @@ class Partitions:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         for topic_partition in PARTITIONS:
             disk.make_directory(f"/{topic_partition}")
-            self.logs[topic_partition] = open_partition_log(
-                f"/{topic_partition}", topic_partition, None, LogConfig(), disk, 0
-            )
+            request = LoadRequest(f"/{topic_partition}", topic_partition, LogConfig(), 0)
+            self.logs[topic_partition] = open_partition_log(LogDirectory("/", disk), request)
 
     def write(self, write: Write) -> None:
         """Like the Produce handler, once the partition was added."""

@@ -30,11 +30,13 @@ from ottla.runtime.recovery_point import RecoveryPoint
 from ottla.runtime.snapshots import SnapshotStore
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog, DamagedMetadata, NotCached, StorageError
-from ottla.storage.filesystem import Filesystem
+from ottla.storage.filesystem import Filesystem, parent_of
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
 from ottla.storage.log import PartitionLog
+from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
 from ottla.storage.reading import LogSlice
+from ottla.storage.recovery import LoadRequest
 
 logger = logging.getLogger(__name__)
 
@@ -82,16 +84,15 @@ class RaftLog:
         recovery_point = RecoveryPoint(filesystem, directory)
         reached = recovery_point.reached
         try:
-            log = open_partition_log(
+            request = LoadRequest(
                 directory,
                 METADATA_PARTITION,
-                None,
                 _LOG_CONFIG,
-                filesystem,
                 now_ms,
                 recovery_point=_UNKNOWN_OFFSET if reached is None else reached.offset,
                 checks_all=True,
             )
+            log = open_partition_log(LogDirectory(parent_of(directory), filesystem), request)
             _validate_history(log)
         except CorruptLog as error:
             raise DamagedMetadata(data_directory, f"{error}. {_DAMAGED}") from error

@@ -24,6 +24,7 @@ from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
 from ottla.storage.partition_names import is_deleted, is_stray, parse_future, parse_partition
+from ottla.storage.recovery import LoadRequest
 from ottla.storage.text_checkpoint import CorruptCheckpoint
 
 logger = logging.getLogger(__name__)
@@ -155,27 +156,25 @@ class DirectoryLoader:
 
     def _open(self, name: str, topic_partition: TopicPartition) -> PartitionLog:
         directory = f"{self._log_directory.path}/{name}"
-        filesystem = self._log_directory.filesystem
         try:
-            topic_id = read_partition_metadata(filesystem, directory)
+            topic_id = read_partition_metadata(self._log_directory.filesystem, directory)
         except CorruptCheckpoint as error:
             self._nameless.append(error)
             topic_id = None
-        return open_partition_log(
+        request = LoadRequest(
             directory,
             topic_partition,
-            topic_id,
             self._config_of_topic(topic_partition.topic),
-            filesystem,
             self._now_ms,
+            topic_id,
             recovery_point=self._recovery_points.get(topic_partition, 0),
             log_start_offset=self._log_starts.get(topic_partition, 0),
             clean_shutdown=self._clean_shutdown,
             producer_expiration_ms=self._producer_expiration_ms,
-            log_directory=self._log_directory,
             pass_over_damage=True,
             writes_survived=self._writes_survived,
         )
+        return open_partition_log(self._log_directory, request)
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         try:

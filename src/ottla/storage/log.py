@@ -19,7 +19,6 @@ from uuid import UUID
 
 from ottla.controller.config import IMPORT_OPEN
 from ottla.protocol.errors import ApiError, ErrorCode
-from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
@@ -42,6 +41,7 @@ from ottla.storage.log_directory import LogDirectory
 from ottla.storage.log_history import LogHistory
 from ottla.storage.log_lookups import LogLookups
 from ottla.storage.reading import FoundTimestamp, LogPosition, LogSlice, ReadHint, index_of
+from ottla.storage.recovery import LoadRequest
 from ottla.storage.retention import expired_count, passed_count
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -74,17 +74,14 @@ class PartitionLog:
     def __init__(
         self,
         log_directory: LogDirectory,
-        directory: str,
-        topic_partition: TopicPartition,
-        topic_id: UUID | None,
-        config: LogConfig,
+        request: LoadRequest,
         loaded: LoadedLog,
     ) -> None:
         """Constructed by `opening.open_partition_log`."""
         self.log_directory = log_directory
-        self.directory = directory
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
+        self.directory = request.directory
+        self.topic_partition = request.topic_partition
+        self.topic_id = request.topic_id
         self.leader_epochs = loaded.leader_epochs
         self.producers = loaded.producers
         self.log_start_offset = loaded.log_start_offset
@@ -92,21 +89,23 @@ class PartitionLog:
         # Moved by replication; retention and compaction remove nothing at or past it.
         # Invariant: log_start_offset <= high_watermark <= log_end_offset.
         self.high_watermark = loaded.log_start_offset
-        self.config = config  # Changed by `configure`; a slot, as every append reads it often.
-        self.identity_unsynced = False  # The topic id is written but not synced.
+        # Changed by `configure`; a slot, as every append reads it often.
+        self.config = request.config
+        # The topic id is written but not synced, perhaps by a process that was killed.
+        self.identity_unsynced = request.topic_id is not None and not request.clean_shutdown
         self._lock = threading.Lock()
         self._history = LogHistory(loaded.leader_epochs, loaded.producers)
         self._local = LocalLog(
             log_directory=log_directory,
-            directory=directory,
-            config=config,
+            directory=request.directory,
+            config=request.config,
             segments=loaded.segments,
             end_offset=loaded.log_end_offset,
             lock=self._lock,
             on_roll=self._history.on_roll,
         )
         self._lookups = LogLookups(
-            self._local, self._lock, log_directory, topic_partition, self._failed
+            self._local, self._lock, log_directory, request.topic_partition, self._failed
         )
 
     def identify(self, topic_id: UUID) -> None:

@@ -4,18 +4,15 @@ from collections.abc import Callable
 
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.config import LogConfig
-from ottla.storage.filesystem import Filesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
 from ottla.storage.opening import open_partition_log
+from ottla.storage.recovery import LoadRequest
 
 
 class LogMaker:
-    def __init__(
-        self, filesystem: Filesystem, clock_ms: Callable[[], int], producer_expiration_ms: int
-    ) -> None:
+    def __init__(self, clock_ms: Callable[[], int], producer_expiration_ms: int) -> None:
         self.producer_expiration_ms = producer_expiration_ms
-        self._filesystem = filesystem
         self._clock_ms = clock_ms
 
     def make(
@@ -27,19 +24,17 @@ class LogMaker:
     ) -> PartitionLog:
         """Create an empty log in a directory with this name; nothing is synced."""
         directory = f"{log_directory.path}/{name}"
+        request = LoadRequest(
+            directory,
+            topic_partition,
+            config,
+            self._clock_ms(),
+            clean_shutdown=True,
+            producer_expiration_ms=self.producer_expiration_ms,
+        )
         try:
-            self._filesystem.make_directory(directory, sync=False)
+            log_directory.filesystem.make_directory(directory, sync=False)
             log_directory.on_partitions_changed()
-            return open_partition_log(
-                directory,
-                topic_partition,
-                None,
-                config,
-                self._filesystem,
-                self._clock_ms(),
-                clean_shutdown=True,
-                producer_expiration_ms=self.producer_expiration_ms,
-                log_directory=log_directory,
-            )
+            return open_partition_log(log_directory, request)
         except OSError as error:
             raise log_directory.on_error(error) from error

@@ -87,7 +87,7 @@ class LogManager:
         self._new_id = new_id
         self._new_threads = new_threads
         self._threads_count = values[NUM_RECOVERY_THREADS_PER_DATA_DIR]
-        self._maker = LogMaker(filesystem, clock_ms, values[PRODUCER_ID_EXPIRATION_MS])
+        self._maker = LogMaker(clock_ms, values[PRODUCER_ID_EXPIRATION_MS])
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self.log_dirs, 0)  # Logs in each directory.
         self._damaged: dict[PartitionLog, None] = {}  # Logs that have damage or had some.

@@ -14,6 +14,7 @@ write, and neither the next process nor the system remembers it (docs/adr/0009).
 import logging
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
+from uuid import UUID
 
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
@@ -29,7 +30,7 @@ from ottla.storage.filesystem import Filesystem
 from ottla.storage.found_batches import FoundBatch, intact_batches, note_aborted, replay_producers
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochCache
-from ottla.storage.producer_state import ProducerStateManager
+from ottla.storage.producer_state import EXPIRATION_MS, ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import (
     Segment,
@@ -45,10 +46,11 @@ class LoadRequest:
     topic_partition: TopicPartition
     config: LogConfig
     now_ms: int
-    recovery_point: int
-    log_start_offset: int
-    clean_shutdown: bool
-    producer_expiration_ms: int
+    topic_id: UUID | None = None
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    clean_shutdown: bool = False
+    producer_expiration_ms: int = EXPIRATION_MS
     checks_all: bool = False  # Also the segments before the recovery point's.
     pass_over_damage: bool = False  # Otherwise damage before the recovery point raises CorruptLog.
     # The machine has not stopped since: only the last write can be torn, synced or not.
