@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +21,7 @@ from ottla.storage.log_directory import LogDirectory
 from ottla.storage.offset_map import ENTRY_BYTES
 from ottla.storage.opening import open_partition_log
 from ottla.storage.recovery import LoadRequest
+from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 from .batches import DIRECTORY, NOW_MS, PARTITION, append_marker, open_log, read_all
@@ -315,7 +317,10 @@ def test_the_last_sequence_of_a_producer_survives_compaction_and_restart(
 
 
 def racing_cleaner(
-    filesystem: FaultyFilesystem, on_work: Callable[[], object], after: int
+    filesystem: FaultyFilesystem,
+    on_work: Callable[[], object],
+    after: int,
+    io_buffer_size: int = 256,
 ) -> LogCleaner:
     """Does something else after this many pieces of work."""
     pieces = itertools.count()
@@ -323,7 +328,7 @@ def racing_cleaner(
         filesystem,
         lambda: NOW_MS,
         dedupe_buffer_size=1 << 20,
-        io_buffer_size=256,
+        io_buffer_size=io_buffer_size,
         on_work=lambda work_bytes: on_work() if next(pieces) == after else None,
     )
 
@@ -341,6 +346,39 @@ def test_what_truncation_leaves_stays_even_if_it_was_outdated(
     assert swapped or latest == {"key-0": 8, "key-1": 5, "key-2": 6, "key-3": 7}
     assert cleaner.cleaned_offset(log) is None
     assert not [name for name in filesystem.list(DIRECTORY) if "cleaned" in name]
+
+
+def test_a_truncation_in_progress_is_not_taken_for_damage(
+    filesystem: FaultyFilesystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is already shorter, but the truncation is not counted yet."""
+    log = filled_log(filesystem)
+    base_offset = log.segments[-2].base_offset
+    truncation = threading.Thread(target=log.truncate_to, args=(base_offset + 1,))
+    is_short, is_met = threading.Event(), threading.Event()
+    load_tail, count_of = Segment.load_tail, vars(PartitionLog)["truncations_count"].fget
+
+    def load_slowly(segment: Segment) -> int:
+        is_short.set()
+        is_met.wait()
+        return load_tail(segment)
+
+    def count(log: PartitionLog) -> int:
+        if is_short.is_set():
+            is_met.set()
+        return int(count_of(log))
+
+    def truncate() -> None:
+        truncation.start()
+        is_short.wait()
+
+    monkeypatch.setattr(Segment, "load_tail", load_slowly)
+    monkeypatch.setattr(PartitionLog, "truncations_count", property(count))
+    cleaner = racing_cleaner(filesystem, truncate, base_offset, io_buffer_size=0)
+    assert cleaner.clean_filthiest([log]) is None
+    truncation.join()
+    assert log.log_end_offset == base_offset + 1 < 20
+    assert cleaner.uncleanable_count == 0
 
 
 @pytest.mark.parametrize("after", range(30))

@@ -20,16 +20,9 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from ottla.protocol.topics import TopicPartition
-from ottla.records.batch import (
-    HEADER_SIZE,
-    LENGTH_END,
-    MAGIC,
-    BatchHeader,
-    read_header,
-    validate_checksum,
-)
+from ottla.records.batch import BatchHeader, read_header, validate_checksum
 from ottla.records.decoder import iterate_records, parse_marker
-from ottla.records.errors import CorruptBatch, RecordError
+from ottla.records.errors import RecordError
 from ottla.storage.batch_filter import BatchFilter
 from ottla.storage.checkpoints import CLEANER_CHECKPOINT, read_offsets, write_offsets
 from ottla.storage.cleanable import Cleanable, cleanable_of
@@ -38,6 +31,7 @@ from ottla.storage.cleaned_transactions import CleanedTransactions
 from ottla.storage.config import LogConfig
 from ottla.storage.errors import CorruptLog
 from ottla.storage.filesystem import Filesystem, parent_of
+from ottla.storage.found_batches import read_batches
 from ottla.storage.log import PartitionLog
 from ottla.storage.offset_map import OffsetMap
 from ottla.storage.record_scan import body_of, scan_records
@@ -338,42 +332,12 @@ class _Round:
         return ((segment, after[segment.base_offset]) for segment in segments)
 
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[memoryview, BatchHeader]]:
-        """Each complete batch, as its own view."""
-        file, end = segment.file(), segment.size
-        while position < end:
-            chunk = memoryview(file.read(position, min(self.io_buffer_size, end - position)))
-            start = 0
-            while len(chunk) - start >= HEADER_SIZE:
-                header = _read_valid_header(chunk, start, segment)
-                if start + header.size > len(chunk):
-                    break
-                yield chunk[start : start + header.size], header
-                start += header.size
-                self._on_read(header.size)
-            if not start:
-                batch, header = self._read_large_batch(segment, position, chunk)
-                yield batch, header
-                start = header.size
-                self._on_read(header.size)
-            position += start
-
-    def _on_read(self, size: int) -> None:
-        self.bytes_read += size
-        self._on_work(size)
-
-    def _read_large_batch(
-        self, segment: Segment, position: int, beginning: memoryview
-    ) -> tuple[memoryview, BatchHeader]:
-        """Read a batch that is larger than the buffer."""
-        if len(beginning) < HEADER_SIZE:
-            beginning = memoryview(segment.file().read(position, HEADER_SIZE))
-            if len(beginning) < HEADER_SIZE:
-                raise CleaningAborted(f"{segment.path} became shorter")
-        header = _read_valid_header(beginning, 0, segment)
-        batch = memoryview(segment.file().read(position, header.size))
-        if len(batch) < header.size:
-            raise CleaningAborted(f"{segment.path} became shorter")
-        return batch, header
+        """Each batch, as its own view."""
+        for found in read_batches(segment.file(), position, segment.size, self.io_buffer_size):
+            header, start = found.header, found.buffer_position
+            yield memoryview(found.buffer)[start : start + header.size], header
+            self.bytes_read += header.size
+            self._on_work(header.size)
 
 
 def group_segments(
@@ -412,13 +376,3 @@ def _map_batch(
         for record in scan_records(body_of(batch, header), header):
             if record.key is not None and record.offset >= start:
                 offsets.put(record.key, record.offset)
-
-
-def _read_valid_header(chunk: memoryview, start: int, segment: Segment) -> BatchHeader:
-    header = read_header(chunk, start)
-    if header.magic != MAGIC or header.batch_length < HEADER_SIZE - LENGTH_END:
-        raise CorruptBatch(
-            f"{segment.path} has no batch after offset {segment.base_offset}: magic "
-            f"{header.magic}, length {header.batch_length}"
-        )
-    return header

@@ -4,25 +4,15 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.records.batch import (
-    HEADER_SIZE,
-    LENGTH_END,
-    MAGIC,
-    BatchHeader,
-    read_header,
-)
+from ottla.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, read_header
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.storage.filesystem import File
 from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
 from ottla.storage.reading import index_of
-from ottla.storage.segment import (
-    Segment,
-)
+from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
-
-_READ_BYTES = 1 << 20
 
 
 class FoundBatch(NamedTuple):
@@ -34,13 +24,16 @@ class FoundBatch(NamedTuple):
     header: BatchHeader
 
 
-def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
+def read_batches(
+    file: File, position: int, end: int, read_bytes: int = 1 << 20
+) -> Iterator[FoundBatch]:
     """All batches from `position` to `end`, in large reads; CorruptBatch where there is none."""
+    read_bytes = max(read_bytes, HEADER_SIZE)
     chunk, chunk_start = b"", position
     while position < end:
         relative = position - chunk_start
         if relative + HEADER_SIZE > len(chunk):
-            chunk, chunk_start, relative = file.read(position, _READ_BYTES), position, 0
+            chunk, chunk_start, relative = file.read(position, read_bytes), position, 0
             if len(chunk) < HEADER_SIZE:
                 raise CorruptBatch("the file ends inside a batch header")
         header = read_header(chunk, relative)
@@ -50,7 +43,7 @@ def read_batches(file: File, position: int, end: int) -> Iterator[FoundBatch]:
         if position + size > end:
             raise CorruptBatch(f"a batch of {size} bytes, of which {end - position} are there")
         if relative + size > len(chunk):
-            chunk, chunk_start = file.read(position, max(_READ_BYTES, size)), position
+            chunk, chunk_start = file.read(position, max(read_bytes, size)), position
             relative = 0
             if len(chunk) < size:
                 raise CorruptBatch("the file ends inside a batch")

@@ -413,7 +413,9 @@ class PartitionLog:
 
     @property
     def truncations_count(self) -> int:
-        return self._local.truncations_count
+        """How often the end was truncated; a truncation in progress is waited for."""
+        with self._lock:
+            return self._local.truncations_count
 
     def replace_segments(
         self, old: Sequence[Segment], cleaned: CleanedSegment, truncations_count: int

@@ -18,10 +18,7 @@ from uuid import UUID
 
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
-from ottla.records.batch import (
-    BatchHeader,
-    validate_checksum,
-)
+from ottla.records.batch import BatchHeader, validate_checksum
 from ottla.records.errors import CorruptBatch
 from ottla.storage.config import LogConfig
 from ottla.storage.damage import EPOCH_MAX, Damage, Examination
@@ -32,9 +29,7 @@ from ottla.storage.index_file import CorruptIndex
 from ottla.storage.leader_epochs import LeaderEpochCache
 from ottla.storage.producer_state import EXPIRATION_MS, ProducerStateManager
 from ottla.storage.reading import index_of
-from ottla.storage.segment import (
-    Segment,
-)
+from ottla.storage.segment import Segment
 from ottla.storage.sparse_index import RELATIVE_OFFSET_MAX
 
 logger = logging.getLogger(__name__)
