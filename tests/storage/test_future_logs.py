@@ -87,7 +87,7 @@ def test_everything_is_in_the_new_directory() -> None:
     assert values_of(read_all(again))[-1] == b"in a new segment"
     assert [entry.producer_id for entry in again.producers] == [5]
     broker.now_ms += CONFIG.file_delete_delay_ms
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert names(broker, "/a") == []
 
 

@@ -107,10 +107,10 @@ def test_a_deleted_partition_goes_after_the_delay() -> None:
     broker.logs.delete(ORDERS)
     assert broker.logs.get(ORDERS) is None
     assert values_of(part.read()) == [b"a"]
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert any(name.endswith("-delete") for name in broker.filesystem.list("/data"))
     broker.now_ms += 1000
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 
@@ -131,7 +131,7 @@ def test_a_start_removes_what_was_deleted_before() -> None:
     broker.create()
     broker.logs.delete(ORDERS)
     broker.restart()
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert not any(name.startswith("orders") for name in broker.filesystem.list("/data"))
 
 

@@ -89,7 +89,7 @@ def test_a_log_of_another_topic_of_the_name_is_set_aside_and_never_removed(
     for _ in range(2):
         broker.restart()
         broker.now_ms += 10**9
-        broker.logs.remove_discarded()
+        broker.logs.removals.remove_due()
     [stray] = [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
     assert stray.startswith("orders-0.")
     assert b"old" in broker.filesystem.read_bytes(f"/data/{stray}/{0:020d}.log")
@@ -138,8 +138,8 @@ def test_a_corrupt_partition_is_not_served_but_the_others_are(nothing_is_passed_
         broker.create()
     assert refusal.value.code is ErrorCode.kafka_storage_error
     assert values_of(read_all(broker.log(TopicPartition("orders", 1)))) == [b"fine"]
-    assert list(broker.logs.corrupt) == [ORDERS]
-    broker.logs.set_corrupt_aside(ORDERS)
+    assert list(broker.logs.corrupt.all) == [ORDERS]
+    broker.logs.corrupt.set_aside(ORDERS)
     assert append(broker.create(), b"again").first_offset == 0
     broker.restart()
     assert values_of(read_all(broker.log())) == [b"again"]
@@ -155,7 +155,7 @@ def test_a_corrupt_partition_can_be_deleted_and_made_anew(nothing_is_passed_over
     broker.crash()
     broker.logs.delete(ORDERS)
     assert broker.create().log_end_offset == 0
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert [n for n in broker.filesystem.list("/data") if n.endswith("-delete")] == []
 
 
@@ -172,7 +172,7 @@ def test_a_corrupt_log_of_another_topic_is_set_aside_when_its_name_is_made_anew(
     assert broker.create(topic_id=OTHER_ID).log_end_offset == 0
     broker.logs.delete(ORDERS)
     broker.now_ms += CONFIG.file_delete_delay_ms + 1
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     (stray,) = [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
     assert broker.filesystem.exists(f"/data/{stray}/00000000000000000000.log")
 
@@ -187,7 +187,7 @@ def test_a_corrupt_log_of_nobody_knows_whom_is_not_deleted(nothing_is_passed_ove
     broker.filesystem.flip_bit("/data/orders-0/partition.metadata", 24)
     broker.crash()
     broker.logs.delete(ORDERS)
-    broker.logs.remove_discarded()
+    broker.logs.removals.remove_due()
     assert [name for name in broker.filesystem.list("/data") if name.endswith("-stray")]
 
 

@@ -93,7 +93,7 @@ def _damage(logs: LogManager) -> Iterable[DamagedOffsets]:
         for damage in log.damage:
             last_offset = i64(damage.next_offset - 1)
             yield _damaged(log.topic_partition, i64(damage.first_offset), last_offset)
-    for topic_partition in logs.corrupt:
+    for topic_partition in logs.corrupt.all:
         yield _damaged(topic_partition, WHOLE_LOG, WHOLE_LOG)
 
 

@@ -90,7 +90,7 @@ class Housekeeping:
     def _look_at_directories(self) -> None:
         self._logs.log_dirs.look_for_room()
         self._logs.log_dirs.check()
-        self._logs.remove_discarded()
+        self._logs.removals.remove_due()
 
     def _every(self, name: str, interval_ms: float, work: Callable[[], object]) -> None:
         async def repeat() -> None:

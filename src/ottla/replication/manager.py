@@ -414,11 +414,12 @@ class ReplicaManager:
     def _add(self, topic: TopicImage, state: PartitionRecord) -> Partition:
         index = state.partition_id
         topic_partition = TopicPartition(topic.name, index)
-        if topic_partition in self._logs.corrupt and state.leader not in (self._node_id, NO_LEADER):
+        is_led_elsewhere = state.leader not in (self._node_id, NO_LEADER)
+        if is_led_elsewhere and topic_partition in self._logs.corrupt.all:
             logger.warning(
                 "%s is damaged; it is fetched again from broker %d", topic_partition, state.leader
             )
-            self._logs.set_corrupt_aside(topic_partition)
+            self._logs.corrupt.set_aside(topic_partition)
         if self._logs.get(
             topic_partition, topic.topic_id
         ) is None and self._logs.log_dirs.is_out_of_reach(directory_of(state, self._node_id)):

@@ -14,7 +14,6 @@ from ottla.storage.checkpoints import (
     REPLICATION_CHECKPOINT,
     write_offsets,
 )
-from ottla.storage.directory_loader import log_starts
 from ottla.storage.filesystem import Filesystem
 from ottla.storage.log import PartitionLog
 from ottla.storage.log_directory import LogDirectory
@@ -35,10 +34,15 @@ class CheckpointWriter:
 
     def write(self, log_directory: LogDirectory) -> None:
         logs = self._logs_in(log_directory)
+        log_starts = {
+            log.topic_partition: log.log_start_offset
+            for log in logs
+            if log.log_start_offset > log.segments[0].base_offset
+        }
         high_watermarks = {log.topic_partition: log.high_watermark for log in logs}
         with self.guard:
             self.write_recovery_points(log_directory, {})
-            self._write(log_directory, LOG_START_CHECKPOINT, log_starts(logs))
+            self._write(log_directory, LOG_START_CHECKPOINT, log_starts)
             self._write(log_directory, REPLICATION_CHECKPOINT, high_watermarks)
 
     def write_recovery_points(

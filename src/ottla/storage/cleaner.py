@@ -216,6 +216,9 @@ class _Round:
         self.io_buffer_size = io_buffer_size
         all_segments = cleanable.log.segments
         self._all_segments = all_segments
+        self._next_offsets = {
+            segment: following.base_offset for segment, following in pairwise(all_segments)
+        }
         self._segments = [
             segment
             for segment in all_segments[:-1]
@@ -239,7 +242,8 @@ class _Round:
         start = self._first_dirty_offset
         offsets.latest_offset = start - 1
         transactions.add_aborted(self._aborted(start, self._end_offset))
-        for segment, next_offset in self._with_next_offsets(self._segments):
+        for segment in self._segments:
+            next_offset = self._next_offsets[segment]
             if next_offset <= start:
                 continue
             for batch, header in self._batches(
@@ -294,7 +298,8 @@ class _Round:
             self._log.config.delete_retention_ms,
         )
         last_filled = next((segment for segment in reversed(group) if segment.size), None)
-        for segment, next_offset in self._with_next_offsets(group):
+        for segment in group:
+            next_offset = self._next_offsets[segment]
             transactions.add_aborted(self._aborted(segment.base_offset, next_offset))
             left = segment.size
             for batch, header in self._batches(segment, 0):
@@ -323,13 +328,6 @@ class _Round:
                 yield from found.transactions
                 if found.complete:
                     return
-
-    def _with_next_offsets(self, segments: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-        after = {
-            segment.base_offset: following.base_offset
-            for segment, following in pairwise(self._all_segments)
-        }
-        return ((segment, after[segment.base_offset]) for segment in segments)
 
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[memoryview, BatchHeader]]:
         """Each batch, as its own view."""

@@ -1,7 +1,7 @@
 """Logs that are not served at all, because the extent of their damage is unknown."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from uuid import UUID
 
 from ottla.protocol.topics import TopicPartition
@@ -19,9 +19,6 @@ class CorruptLogs:
         self.all: dict[TopicPartition, CorruptLog] = {}
         self._filesystem = filesystem
         self._new_id = new_id
-
-    def add(self, corrupt: Mapping[TopicPartition, CorruptLog]) -> None:
-        self.all |= corrupt
 
     def find(self, topic_partition: TopicPartition, topic_id: UUID) -> CorruptLog | None:
         """The topic's corrupt log; a log of another topic with the same name is set aside."""

@@ -1,7 +1,7 @@
 """Loads the partitions of one log directory at startup."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -185,12 +185,3 @@ class DirectoryLoader:
             logger.warning("continuing without a checkpoint: %s", error)
             self._clean_shutdown = False
             return {}
-
-
-def log_starts(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
-    """The log start offsets that differ from the first segment's base offset."""
-    return {
-        log.topic_partition: log.log_start_offset
-        for log in logs
-        if log.log_start_offset > log.segments[0].base_offset
-    }

@@ -104,9 +104,7 @@ class PartitionLog:
             lock=self._lock,
             on_roll=self._history.on_roll,
         )
-        self._lookups = LogLookups(
-            self._local, self._lock, log_directory, request.topic_partition, self._failed
-        )
+        self._lookups = LogLookups(self._local, self._lock, request.topic_partition, self._failed)
 
     def identify(self, topic_id: UUID) -> None:
         """Write the topic id; durable with the first flush, before anything is acked."""

@@ -13,7 +13,6 @@ from ottla.storage.errors import CorruptLog, KnownDamage
 from ottla.storage.index_audit import validate_transactions
 from ottla.storage.index_file import CorruptIndex
 from ottla.storage.local_log import LocalLog
-from ottla.storage.log_directory import LogDirectory
 from ottla.storage.reading import (
     FoundTimestamp,
     collect_aborted,
@@ -27,20 +26,18 @@ T = TypeVar("T")
 
 
 class LogLookups:
-    __slots__ = ("_local", "_lock", "_log_directory", "_on_disk_error", "_topic_partition")
+    __slots__ = ("_local", "_lock", "_on_disk_error", "_topic_partition")
 
     def __init__(
         self,
         local: LocalLog,
         lock: threading.Lock,
-        log_directory: LogDirectory,
         topic_partition: TopicPartition,
         on_disk_error: Callable[[OSError], Exception],
     ) -> None:
         """`lock` is held around changes; `on_disk_error` returns the exception to raise."""
         self._local = local
         self._lock = lock
-        self._log_directory = log_directory
         self._topic_partition = topic_partition
         self._on_disk_error = on_disk_error
 
@@ -88,7 +85,9 @@ class LogLookups:
         for segment in self._local.segments:
             if segment.path == error.path:
                 segment.unverified = ((0, segment.size),)
-                self._log_directory.suspect(self._topic_partition, segment.base_offset, str(error))
+                self._local.log_directory.suspect(
+                    self._topic_partition, segment.base_offset, str(error)
+                )
 
     def _look(self, look: Callable[[], T]) -> T:
         generation = self._settled_generation()

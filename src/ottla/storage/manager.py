@@ -91,10 +91,10 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._counts = dict.fromkeys(self.log_dirs, 0)  # Logs in each directory.
         self._damaged: dict[PartitionLog, None] = {}  # Logs that have damage or had some.
-        self._corrupt = CorruptLogs(filesystem, new_id)
+        self.corrupt = CorruptLogs(filesystem, new_id)  # Not served at all.
         self._strangers: dict[TopicPartition, PartitionLog] = {}  # Logs whose topic id is unknown.
         self.futures = FutureLogs(self.log_dirs, new_id, self._maker)
-        self._removals = Removals(self.log_dirs, filesystem, clock_ms)
+        self.removals = Removals(self.log_dirs, clock_ms)
         self._checkpoints = CheckpointWriter(
             filesystem,
             self._logs_in,
@@ -104,7 +104,14 @@ class LogManager:
         self._throttle = Throttle(
             values[LOG_CLEANER_IO_MAX_BYTES_PER_SECOND], clock_ms, self._stopping.wait
         )
-        self._cleaner = self._make_cleaner(values)
+        self._cleaner = LogCleaner(
+            filesystem,
+            clock_ms,
+            dedupe_buffer_size=values[LOG_CLEANER_DEDUPE_BUFFER_SIZE],
+            io_buffer_size=values[LOG_CLEANER_IO_BUFFER_SIZE],
+            on_work=self._throttle.done,
+            should_stop=self._stopping.is_set,
+        )
         self._scrub_bytes = values[LOG_SCRUB_BYTES_PER_SECOND]
         self._scrubbers = {
             log_directory: DirectoryScrubber(
@@ -168,7 +175,7 @@ class LogManager:
         A log of another topic with the same name is set aside. Nothing is synced: the first flush
         does that for all partitions created before it.
         """
-        corrupt = self._corrupt.find(topic_partition, topic_id)
+        corrupt = self.corrupt.find(topic_partition, topic_id)
         if corrupt is not None:
             raise ApiError(ErrorCode.kafka_storage_error, str(corrupt))
         existing = self._logs.get(topic_partition)
@@ -188,7 +195,7 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a log out of service at once; its files are removed after file.delete.delay.ms."""
-        corrupt = self._corrupt.take_deletable(topic_partition)
+        corrupt = self.corrupt.take_deletable(topic_partition)
         if corrupt is not None:
             self._delete_corrupt(topic_partition, corrupt)
         log = self._logs.get(topic_partition)
@@ -249,10 +256,6 @@ class LogManager:
         self._damaged.pop(log, None)
         self._counts[log.log_directory] -= 1
 
-    def set_corrupt_aside(self, topic_partition: TopicPartition) -> None:
-        """Make room for a new replica of an unserved log, from the leader or a backup."""
-        self._corrupt.set_aside(topic_partition)
-
     @property
     def damaged(self) -> list[PartitionLog]:
         """The logs that cannot be served completely."""
@@ -261,11 +264,6 @@ class LogManager:
             for log in list(self._damaged)
             if log.damage and self._logs.get(log.topic_partition) is log
         ]
-
-    @property
-    def corrupt(self) -> Mapping[TopicPartition, CorruptLog]:
-        """The logs that are not served at all, because their bytes are damaged."""
-        return self._corrupt.all
 
     @property
     def uncleanable_count(self) -> int:
@@ -321,17 +319,11 @@ class LogManager:
     def scrub(self) -> None:
         """Called SCRUBS_PER_SECOND times: checks part of each directory, and suspect segments."""
         for log_directory, scrubber in self._scrubbers.items():
-            if log_directory.failure is None and not self._stopping.is_set():
+            if not self._stopping.is_set():
                 self.log_dirs.attempt(log_directory, partial(self._scrub, scrubber))
 
     def _scrub(self, scrubber: DirectoryScrubber, _log_directory: LogDirectory) -> None:
         scrubber.step(dict(self._logs), self._scrub_bytes // SCRUBS_PER_SECOND)
-
-    def remove_discarded(self) -> None:
-        """Remove the files of deleted logs and segments whose delay has passed."""
-        for log_directory, path in self._removals.take_due():
-            if log_directory.failure is None:
-                self.log_dirs.attempt(log_directory, partial(self._remove, path))
 
     def checkpoint(self) -> None:
         """Write recovery points, high watermarks, log start offsets and the active indexes."""
@@ -339,8 +331,7 @@ class LogManager:
             self._guarded(log, PartitionLog.write_indexes)
         for log_directory in self.log_dirs:
             log_directory.report_shortages_again()
-            if log_directory.failure is None:
-                self.log_dirs.attempt(log_directory, self._write_checkpoints)
+            self.log_dirs.attempt(log_directory, self._write_checkpoints)
 
     def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Truncate logs, after writing their recovery points once for all of them.
@@ -386,21 +377,10 @@ class LogManager:
         with self._new_threads(count, "close-logs") as threads:
             failed = set(filter(None, threads.map(self._close, [*self.logs(), *futures])))
         for log_directory in self.log_dirs:
-            if log_directory.failure is None:
-                self.log_dirs.attempt(log_directory, self._write_checkpoints)
-            if log_directory.failure is None and log_directory not in failed:
+            self.log_dirs.attempt(log_directory, self._write_checkpoints)
+            if log_directory not in failed:
                 self.log_dirs.attempt(log_directory, self.log_dirs.write_clean_shutdown)
         self.log_dirs.release()
-
-    def _make_cleaner(self, values: ConfigValues) -> LogCleaner:
-        return LogCleaner(
-            self._filesystem,
-            self._clock_ms,
-            dedupe_buffer_size=values[LOG_CLEANER_DEDUPE_BUFFER_SIZE],
-            io_buffer_size=values[LOG_CLEANER_IO_BUFFER_SIZE],
-            on_work=self._throttle.done,
-            should_stop=self._stopping.is_set,
-        )
 
     def _load(self, loaded: list[LoadedDirectory], log_directory: LogDirectory) -> None:
         loader = DirectoryLoader(
@@ -413,7 +393,7 @@ class LogManager:
             directory = loader.load(threads)
         loaded.append(directory)
         self.log_dirs.previous_epochs.add(directory.broker_epoch)
-        self._corrupt.add(directory.corrupt)
+        self.corrupt.all |= directory.corrupt
         self._scrubbers[log_directory].load()
 
     def _take_up(self, log: PartitionLog) -> None:
@@ -494,6 +474,3 @@ class LogManager:
 
     def _logs_in(self, log_directory: LogDirectory) -> list[PartitionLog]:
         return [log for log in list(self._logs.values()) if log.log_directory is log_directory]
-
-    def _remove(self, path: str, _log_directory: LogDirectory) -> None:
-        self._removals.remove(path)

@@ -47,7 +47,7 @@ def collect(manager: LogManager, flushes: Durations) -> Iterator[str]:
     yield from _LOGS.line(sum(log.size for log in logs))
     yield from _SEGMENTS.line(sum(len(log.segments) for log in logs))
     yield from _OPEN_FILES.line(manager.log_dirs.open_files_count)
-    yield from _DAMAGED.line(len(manager.damaged) + len(manager.corrupt))
+    yield from _DAMAGED.line(len(manager.damaged) + len(manager.corrupt.all))
     yield from _FLUSH.histogram([((), flushes)])
     yield from _EXPIRED_SEGMENTS.line(counters.expired_segments)
     yield from _EXPIRED_BYTES.line(counters.expired_bytes)
