@@ -63,7 +63,7 @@ def test_damage_is_told_by_partition(logs):
     segment.damage = (Damage(segment.path, 0, segment.size, 0, 1, "a wrong checksum"),)
     logs.broker.logs._damaged[log] = None
     corrupt = {TopicPartition("b", 0): CorruptLog("/b-0/0.log", 0, 0, "all of it")}
-    logs.broker.logs._corrupt.add(corrupt)
+    logs.broker.logs.corrupt.all.update(corrupt)
     found = logs.call(handle_describe_log_dirs, ALL).damage
     assert [
         (damage.topic, damage.partition_index, damage.first_offset, damage.last_offset)

@@ -5,6 +5,7 @@ A key that a topic does not set takes the value of its broker synonym; see `brok
 
 from typing import Any, Self
 
+from ottla.controller import config as controller_config
 from ottla.controller.config import IMPORT_OPEN, MIN_INSYNC_REPLICAS, RECORD_IMPORT
 from ottla.protocol.config import (
     ConfigKey,
@@ -254,7 +255,11 @@ _WITHOUT_EFFECT: tuple[ConfigKey[Any], ...] = (
     _remote("remote.storage.enable", lambda value: "there is no tiered storage" if value else None),
 )
 
-TOPIC_KEYS = (*declared_keys(globals()), *_WITHOUT_EFFECT)
+TOPIC_KEYS = (
+    *declared_keys(globals()),
+    controller_config.UNCLEAN_LEADER_ELECTION_ENABLE,
+    *_WITHOUT_EFFECT,
+)
 
 
 @dataclass(frozen=True, slots=True)
