@@ -122,7 +122,7 @@ class BrokerKit:
                 supervisor=self.supervisor,
             ),
         )
-        self.replicas.listen(self.coordinators.leadership_listener)
+        self.replicas.leadership_listeners.append(self.coordinators.leadership_listener)
 
     def _on_flush_failure(self, log: Flushable, error: BaseException) -> None:
         assert isinstance(log, PartitionLog)

@@ -70,8 +70,10 @@ class ManagerKit:
             FetchSessions(10, 1),
             self.clock,
         )
-        self.replicas.listen(LeadershipListener(self._tell("elected"), self._tell("resigning")))
-        self.replicas.listen_to_following(
+        self.replicas.leadership_listeners.append(
+            LeadershipListener(self._tell("elected"), self._tell("resigning"))
+        )
+        self.replicas.following_listeners.append(
             FollowingListener(
                 self._tell("following"), self._tell("following ended"), self._tell("isr change")
             )
@@ -80,7 +82,7 @@ class ManagerKit:
     def listen_to_roles(self) -> None:
         """Also recorded in `heard`."""
         listener = RoleListener(self._tell("new leader"), self._tell("new isr"))
-        self.replicas.listen_to_roles(listener)
+        self.replicas.role_listeners.append(listener)
 
     def take_heard(self) -> list[Heard]:
         heard, self.heard = self.heard, []

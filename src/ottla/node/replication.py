@@ -54,8 +54,8 @@ def connect_replication(
         parts.process.clock,
         supervisor,
     )
-    replicas.listen_to_roles(role_reports(parts.node_id, parts.process.loop))
-    replicas.listen_to_following(
+    replicas.role_listeners.append(role_reports(parts.node_id, parts.process.loop))
+    replicas.following_listeners.append(
         FollowingListener(fetchers.follow, fetchers.unfollow, changes.submit)
     )
     return DamagedReplicas(

@@ -72,8 +72,8 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
         random=random,
         loop=loop,
     )
-    replicas.listen(coordinators.leadership_listener)
-    replicas.listen(partitions.leadership_listener)
+    replicas.leadership_listeners.append(coordinators.leadership_listener)
+    replicas.leadership_listeners.append(partitions.leadership_listener)
     sessions = ShareSessions(values[GROUP_SHARE_MAX_SHARE_SESSIONS])
     interval_ms = values[STATE_TOPIC_PRUNE_INTERVAL_MS]
     pruning = ShareStatePruning(

@@ -90,6 +90,10 @@ class ReplicaManager:
         self.counters = ReplicaCounters()
         self.delayed_produces = DelayedProduces()
         self.throttle = ReplicationThrottle(settings.node_id, clock)
+        # Complete before `load`: partitions led from the start are reported as well.
+        self.leadership_listeners: list[LeadershipListener] = []
+        self.following_listeners: list[FollowingListener] = []
+        self.role_listeners: list[RoleListener] = []
         self._settings = settings
         self._node_id = settings.node_id
         self._logs = logs
@@ -100,22 +104,7 @@ class ReplicaManager:
         # Each topic has two entries, by name and by id, with the same partitions.
         self._topics: dict[str | UUID, dict[int, Partition]] = {}
         self._names: dict[UUID, str] = {}
-        self._listeners: list[LeadershipListener] = []
-        self._following_listeners: list[FollowingListener] = []
-        self._role_listeners: list[RoleListener] = []
         self._refused: dict[tuple[str | UUID, int], _Refused] = {}  # Log unavailable.
-
-    def listen(self, listener: LeadershipListener) -> None:
-        """Call before `load`: partitions led from the start are reported as well."""
-        self._listeners.append(listener)
-
-    def listen_to_following(self, listener: FollowingListener) -> None:
-        """Call before `load`."""
-        self._following_listeners.append(listener)
-
-    def listen_to_roles(self, listener: RoleListener) -> None:
-        """Call before `load`."""
-        self._role_listeners.append(listener)
 
     def find(self, topic: str | UUID, index: int) -> Partition:
         """A partition that this broker leads, otherwise ApiError."""
@@ -241,8 +230,7 @@ class ReplicaManager:
             logger.error("%d partitions are not served: %s", len(lost), error)
         for partition in lost:
             partition.on_flush_failed(refusal)
-            topic_id = partition.log.topic_id
-            topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
+            topic = self._topic_of(partition)
             if topic is None:
                 continue
             state = topic.partitions[partition.log.topic_partition.partition]
@@ -271,15 +259,13 @@ class ReplicaManager:
 
     def on_truncated(self, partition: Partition) -> None:
         """A thread has truncated its log: apply the metadata that arrived meanwhile."""
-        topic_id = partition.log.topic_id
-        topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
-        index = partition.log.topic_partition.partition
+        topic, index = self._topic_of(partition), partition.log.topic_partition.partition
         if topic is not None and self._topics.get(topic.topic_id, {}).get(index) is partition:
             self._apply_partition(topic, topic.partitions[index])
 
     def on_isr_change(self, partition: Partition) -> None:
         """There is an ISR change to propose."""
-        for listener in self._following_listeners:
+        for listener in self.following_listeners:
             listener.on_isr_change(partition)
 
     def fail(self, error: ApiError) -> None:
@@ -312,7 +298,7 @@ class ReplicaManager:
             self._follow(partition, state)
         if is_new:
             self.counters.leader_elections += 1
-            for listener in self._role_listeners:
+            for listener in self.role_listeners:
                 listener.on_new_leader(partition, state.leader)
 
     def _lead(self, partition: Partition, state: PartitionRecord) -> None:
@@ -326,7 +312,7 @@ class ReplicaManager:
         partition.become_leader(state.leader_epoch, state.isr, followers)
         self._maybe_expand(partition)
         if elected:
-            for listener in self._listeners:
+            for listener in self.leadership_listeners:
                 listener.on_elected(partition)
 
     def _followers(self, partition: Partition, state: PartitionRecord) -> Followers | None:
@@ -355,7 +341,7 @@ class ReplicaManager:
         if is_new and before and before != followers.isr:
             self.counters.isr_shrinks += len(followers.isr) < len(before)
             self.counters.isr_expands += len(followers.isr) > len(before)
-            for listener in self._role_listeners:
+            for listener in self.role_listeners:
                 listener.on_new_isr(partition, before, followers.isr, reason)
         return followers
 
@@ -372,9 +358,13 @@ class ReplicaManager:
 
     def state_of(self, partition: Partition) -> PartitionRecord | None:
         """Its state in the metadata."""
-        topic_id, index = partition.log.topic_id, partition.log.topic_partition.partition
-        topic = None if topic_id is None else self._image.topics_by_id.get(topic_id)
+        topic = self._topic_of(partition)
+        index = partition.log.topic_partition.partition
         return None if topic is None else topic.partitions.get(index)
+
+    def _topic_of(self, partition: Partition) -> TopicImage | None:
+        topic_id = partition.log.topic_id
+        return None if topic_id is None else self._image.topics_by_id.get(topic_id)
 
     def _follow(self, partition: Partition, state: PartitionRecord) -> None:
         same_epoch = not partition.is_leader and state.leader_epoch == partition.leader_epoch
@@ -384,17 +374,17 @@ class ReplicaManager:
         if state.leader == NO_LEADER:
             self._end_following(partition)
         elif not same_epoch:
-            for listener in self._following_listeners:
+            for listener in self.following_listeners:
                 listener.on_following(partition, state.leader)
 
     def _resign(self, partition: Partition, error: ApiError) -> None:
         if partition.is_leader:
-            for listener in self._listeners:
+            for listener in self.leadership_listeners:
                 listener.on_resigning(partition)
         partition.resign(error)
 
     def _end_following(self, partition: Partition) -> None:
-        for listener in self._following_listeners:
+        for listener in self.following_listeners:
             listener.on_following_ended(partition)
 
     def _on_broker_changed(self) -> None:
