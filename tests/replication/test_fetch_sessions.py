@@ -25,7 +25,7 @@ def request(
 
 def fetched_partitions(wanted: object) -> list[tuple[object, int, int]]:
     assert isinstance(wanted, list)
-    return [(item.topic, item.partition, item.fetch_offset) for item in wanted]
+    return [(item.topic, item.partition, item.asked.fetch_offset) for item in wanted]
 
 
 @pytest.fixture

@@ -128,19 +128,19 @@ class DelayedFetch:
         return [(wanted, self._read(wanted, cached_only)) for wanted in self._wanted]
 
     def _read(self, wanted: WantedPartition, cached_only: bool) -> PartitionData:
-        terms = self._terms
+        terms, asked = self._terms, wanted.asked
         try:
             partition = self._find(wanted.topic, wanted.partition)
-            if wanted.leader_epoch != -1:
-                partition.validate_leader_epoch(wanted.leader_epoch)
+            if asked.current_leader_epoch != -1:
+                partition.validate_leader_epoch(asked.current_leader_epoch)
             if terms.choose_replica is not None and partition.leader is not None:
-                preferred = terms.choose_replica(partition, wanted.fetch_offset)
+                preferred = terms.choose_replica(partition, asked.fetch_offset)
                 if preferred != LEADER:
                     self._failed = True  # Nothing to wait for here.
                     return _data(wanted, partition, None, preferred_read_replica=preferred)
-            if wanted.last_fetched_epoch >= 0:
+            if asked.last_fetched_epoch >= 0:
                 diverging = partition.consumer_divergence(
-                    wanted.fetch_offset, wanted.last_fetched_epoch
+                    asked.fetch_offset, asked.last_fetched_epoch
                 )
                 if diverging is not None:
                     self._failed = True
@@ -149,8 +149,8 @@ class DelayedFetch:
             records = None
             if room > 0 or not self._size:
                 records = partition.read(
-                    wanted.fetch_offset,
-                    min(wanted.size_max, room),
+                    asked.fetch_offset,
+                    min(asked.partition_max_bytes, room),
                     committed_only=terms.committed_only,
                     cached_only=cached_only,
                 )

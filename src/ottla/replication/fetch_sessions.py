@@ -13,6 +13,7 @@ Requests by session id and epoch:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -22,6 +23,8 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 
+T = TypeVar("T")
+
 _NO_ID = UUID(int=0)
 
 WantedKey = tuple[str | UUID, int]
@@ -30,29 +33,14 @@ WantedKey = tuple[str | UUID, int]
 class WantedPartition:
     """What a consumer wants from a partition, and what it was last told."""
 
-    __slots__ = (
-        "fetch_offset",
-        "last_fetched_epoch",
-        "leader_epoch",
-        "partition",
-        "sent_high_watermark",
-        "sent_log_start_offset",
-        "size_max",
-        "topic",
-    )
+    __slots__ = ("asked", "partition", "sent_high_watermark", "sent_log_start_offset", "topic")
 
     def __init__(self, topic: str | UUID, asked: FetchedPartition) -> None:
         self.topic = topic  # A name up to v12, an id from v13 on.
         self.partition = asked.partition
+        self.asked = asked
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
-        self.update(asked)
-
-    def update(self, asked: FetchedPartition) -> None:
-        self.fetch_offset = asked.fetch_offset
-        self.size_max = asked.partition_max_bytes
-        self.leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
 
 
 class FetchSession:
@@ -68,13 +56,13 @@ class FetchSession:
 
     def update(self, request: FetchRequest) -> None:
         wanted = self.wanted
-        for topic, asked in asked_partitions(request, by_id=self.by_id):
+        for topic, asked in each_partition(request.topics, by_id=self.by_id):
             known = wanted.get((topic, asked.partition))
             if known is None:
                 wanted[topic, asked.partition] = WantedPartition(topic, asked)
             else:
-                known.update(asked)
-        for key in forgotten_keys(request, by_id=self.by_id):
+                known.asked = asked
+        for key in each_partition(request.forgotten, by_id=self.by_id):
             wanted.pop(key, None)
 
     def served(self, partitions: Iterable[WantedPartition]) -> None:
@@ -106,7 +94,8 @@ class FetchSessions:
             return session, list(session.wanted.values())
         self._sessions.pop(request.session_id, None)
         wanted = [
-            WantedPartition(topic, asked) for topic, asked in asked_partitions(request, by_id=by_id)
+            WantedPartition(topic, asked)
+            for topic, asked in each_partition(request.topics, by_id=by_id)
         ]
         if request.session_epoch == FINAL_EPOCH or not wanted or not self._slots_max:
             return None, wanted
@@ -149,17 +138,11 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
-def asked_partitions(
-    request: FetchRequest, *, by_id: bool
-) -> Iterator[tuple[str | UUID, FetchedPartition]]:
-    for name, topic_id, partitions in request.topics:
-        topic = (topic_id or _NO_ID) if by_id else name
-        for partition in partitions:
-            yield topic, partition
-
-
-def forgotten_keys(request: FetchRequest, *, by_id: bool) -> Iterator[WantedKey]:
-    for name, topic_id, partitions in request.forgotten:
+def each_partition(
+    topics: Iterable[tuple[str, UUID | None, Sequence[T]]], *, by_id: bool
+) -> Iterator[tuple[str | UUID, T]]:
+    """Each partition of a list in a request, with the name or the id of its topic."""
+    for name, topic_id, partitions in topics:
         topic = (topic_id or _NO_ID) if by_id else name
         for partition in partitions:
             yield topic, partition

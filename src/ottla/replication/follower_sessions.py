@@ -10,19 +10,19 @@ differs is told where it diverges.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_fetch import FetchedPartition, FetchRequest, PartitionData, RecordsSlice
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.replication.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     WantedKey,
-    asked_partitions,
-    forgotten_keys,
+    each_partition,
     next_epoch,
 )
 from ottla.replication.followers import FollowerFetch
@@ -45,27 +45,17 @@ class FollowerAnswer(NamedTuple):
 Respond = Callable[[FollowerAnswer], None]
 
 
+@dataclass(slots=True, eq=False)
 class _ReplicaFetch:
     """A partition as fetched by a follower."""
 
-    __slots__ = (
-        "asked",
-        "is_asked_anew",
-        "key",
-        "partition",
-        "sent_high_watermark",
-        "sent_log_start_offset",
-        "session",
-    )
-
-    def __init__(self, session: "FollowerSession", key: WantedKey, asked: FetchedPartition) -> None:
-        self.session = session
-        self.key = key
-        self.asked = asked
-        self.is_asked_anew = True
-        self.partition: Partition | None = None  # It notifies this of news.
-        self.sent_high_watermark = -1
-        self.sent_log_start_offset = -1
+    session: "FollowerSession"
+    key: WantedKey
+    asked: FetchedPartition
+    is_asked_anew: bool = True
+    partition: Partition | None = None  # It notifies this of news.
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
 
     def on_news(self, only_of_progress: bool) -> None:
         self.session.on_news(self, only_of_progress)
@@ -170,7 +160,7 @@ class FollowerSession:
             self._progress_timer = self._loop.call_later(PROGRESS_DELAY_S, self._on_time_up)
 
     def _update(self, request: FetchRequest, *, by_id: bool) -> None:
-        for topic, asked in asked_partitions(request, by_id=by_id):
+        for topic, asked in each_partition(request.topics, by_id=by_id):
             key = (topic, asked.partition)
             fetch = self._fetches.get(key)
             if fetch is None:
@@ -179,7 +169,7 @@ class FollowerSession:
                 fetch.asked = asked
                 fetch.is_asked_anew = True
             self._unsettled[key] = fetch
-        for key in forgotten_keys(request, by_id=by_id):
+        for key in each_partition(request.forgotten, by_id=by_id):
             forgotten = self._fetches.pop(key, None)
             if forgotten is not None:
                 self._note_absence(forgotten.partition)
@@ -412,12 +402,7 @@ def _read_all(
     sources: Iterable[tuple[_ReplicaFetch, Partition]], bytes_max: int, *, cached_only: bool = False
 ) -> _Outcome:
     """Runs in a thread if it must wait for the disk."""
-    return list(_read_each(sources, bytes_max, cached_only=cached_only))
-
-
-def _read_each(
-    sources: Iterable[tuple[_ReplicaFetch, Partition]], bytes_max: int, *, cached_only: bool
-) -> Iterator[tuple[_ReplicaFetch, PartitionData]]:
+    outcome: _Outcome = []
     size = 0
     for fetch, partition in sources:
         asked, log = fetch.asked, partition.log
@@ -438,14 +423,13 @@ def _read_each(
                 records = None  # One batch too large for the rest of the response.
             else:
                 size += records.size
-        yield (
-            fetch,
-            PartitionData(
-                asked.partition,
-                code,
-                log.high_watermark,
-                -1,
-                log.log_start_offset,
-                records=records,
-            ),
+        data = PartitionData(
+            asked.partition,
+            code,
+            log.high_watermark,
+            -1,
+            log.log_start_offset,
+            records=records,
         )
+        outcome.append((fetch, data))
+    return outcome

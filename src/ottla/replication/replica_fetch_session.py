@@ -5,14 +5,12 @@ longer followed. The leader remembers the rest.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 from uuid import UUID
 
 from ottla.protocol.hot_replica_fetch import ReplicaFetchPosition
+from ottla.replication.fetch_sessions import next_epoch
 
 ReplicaFetchKey = tuple[UUID, int]  # Topic id and partition.
-
-_EPOCH_MAX: Final = 2**31 - 1
 
 Topics = list[tuple[UUID, list[ReplicaFetchPosition]]]
 Forgotten = list[tuple[UUID, list[int]]]
@@ -67,17 +65,13 @@ class ReplicaFetchSession:
         return list(positions.items()), list(gone.items())
 
     def on_sent(self) -> None:
-        self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
+        self.epoch = next_epoch(self.epoch)
 
     def on_opened(self, session_id: int) -> None:
         """The leader may decline a session (0): then every request names everything."""
         self.id = session_id
         if not session_id:
-            self.reset()
-
-    def reset(self) -> None:
-        """The leader has forgotten everything."""
-        self.id = self.epoch = 0
-        self._known.clear()
-        self._changed.clear()
-        self._forgotten.clear()
+            self.epoch = 0
+            self._known.clear()
+            self._changed.clear()
+            self._forgotten.clear()
