@@ -11,7 +11,8 @@ from ottla.records.batch import SEQUENCE_MAX, BatchHeader, read_header
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import ControlType, Marker, build_marker
 from ottla.storage.faulty_filesystem import FaultyFilesystem
-from ottla.storage.producer_state import CompletedTransaction, LastRecord, ProducerStateManager
+from ottla.storage.producer_state import LastRecord, ProducerStateManager
+from ottla.storage.transaction_index import AbortedTransaction
 
 DAY_MS = 24 * 3_600_000
 
@@ -64,7 +65,7 @@ class Fixture(NamedTuple):
     def reopened(self) -> ProducerStateManager:
         return ProducerStateManager(TopicPartition("orders", 0), "/log", self.filesystem)
 
-    def replay(self, data: bytearray) -> CompletedTransaction | None:
+    def replay(self, data: bytearray) -> AbortedTransaction | None:
         return self.producers.replay(data, 0, read_header(data))
 
     def snapshots(self) -> tuple[int, ...]:
@@ -159,12 +160,12 @@ def test_a_transaction_holds_the_stable_offset_until_its_marker_is_replicated(
     state.replay(batch(8, offset=11, transactional=True))
     state.replay(batch(7, sequence=1, offset=12, transactional=True))
     assert state.producers.first_undecided_offset == 10
-    assert state.replay(marker_batch(7, offset=13)) == CompletedTransaction(7, 10, 13, False, 11)
+    assert state.replay(marker_batch(7, offset=13)) is None
     assert state.first_undecided_offset() == 11
     assert state.producers.first_unstable_offset(13) == 10
     assert state.producers.first_unstable_offset(14) == 11
-    completed = state.replay(marker_batch(8, offset=14, abort=True))
-    assert completed == CompletedTransaction(8, 11, 14, True, 15)
+    aborted = state.replay(marker_batch(8, offset=14, abort=True))
+    assert aborted == AbortedTransaction(8, 11, 14, 15)
     assert state.first_undecided_offset() is None
     assert state.producers.first_unstable_offset(14) == 11
     assert state.producers.first_unstable_offset(15) is None
@@ -388,9 +389,13 @@ def test_the_state_agrees_with_the_whole_history(
             if epoch < history.epochs.get(producer_id, 0):
                 continue
             data = marker_batch(producer_id, epoch, offset=end_offset, abort=flag)
-            completed = producers.replay(data, 0, read_header(data))
             first_offset = history.open.pop(producer_id, None)
-            assert (completed.first_offset if completed else None) == first_offset
+            entry = producers.get(producer_id)
+            assert (entry.transaction_first_offset if entry else -1) == (
+                -1 if first_offset is None else first_offset
+            )
+            aborted = producers.replay(data, 0, read_header(data))
+            assert (aborted.first_offset if aborted else None) == (first_offset if flag else None)
             history.epochs[producer_id] = epoch
             log.append(data)
             end_offset += 1

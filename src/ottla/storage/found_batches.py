@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ottla.records.batch import HEADER_SIZE, LENGTH_END, MAGIC, BatchHeader, read_header
 from ottla.records.errors import CorruptBatch, RecordError
 from ottla.storage.filesystem import File
-from ottla.storage.producer_state import CompletedTransaction, ProducerStateManager
+from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.reading import index_of
 from ottla.storage.segment import Segment
 from ottla.storage.transaction_index import AbortedTransaction
@@ -77,13 +77,6 @@ def replay_producers(
             logger.error("%s: the producers of what follows are unknown: %s", segment.path, error)
 
 
-def note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
-    if completed is not None and completed.aborted:
-        segment.transaction_index.append(
-            AbortedTransaction(
-                completed.producer_id,
-                completed.first_offset,
-                completed.last_offset,
-                completed.last_stable_offset,
-            )
-        )
+def note_aborted(segment: Segment, transaction: AbortedTransaction | None) -> None:
+    if transaction is not None:
+        segment.transaction_index.append(transaction)

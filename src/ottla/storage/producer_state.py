@@ -37,18 +37,11 @@ from ottla.storage.producer_snapshot import (
     snapshot_offsets,
     snapshot_path,
 )
+from ottla.storage.transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
 EXPIRATION_MS = 24 * 3_600_000
-
-
-class CompletedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-    last_offset: int  # Of the marker.
-    aborted: bool
-    last_stable_offset: int  # Where the next open transaction begins, or after the marker.
 
 
 class LastRecord(NamedTuple):
@@ -187,8 +180,8 @@ class ProducerStateManager:
 
     def update_marker(
         self, header: BatchHeader, marker: Marker, offset: int
-    ) -> CompletedTransaction | None:
-        """A marker was appended; returns the transaction that it ended, if it had records."""
+    ) -> AbortedTransaction | None:
+        """A marker was appended; returns the transaction that it aborted, if it had records."""
         producer_id = header.producer_id
         entry = self._producers.get(producer_id)
         if entry is None:
@@ -202,17 +195,14 @@ class ProducerStateManager:
             return None
         self._ongoing.pop(first_offset, None)
         self._unreplicated[first_offset] = offset
-        return CompletedTransaction(
-            producer_id,
-            first_offset,
-            offset,
-            marker.type is ControlType.ABORT,
-            next(iter(self._ongoing), offset + 1),
-        )
+        if marker.type is not ControlType.ABORT:
+            return None
+        last_stable_offset = next(iter(self._ongoing), offset + 1)
+        return AbortedTransaction(producer_id, first_offset, offset, last_stable_offset)
 
     def replay(
         self, batches: Buffer, position: int, header: BatchHeader
-    ) -> CompletedTransaction | None:
+    ) -> AbortedTransaction | None:
         """Apply a batch in the log, whose header was read from `position`."""
         if header.producer_id < 0:
             return None

@@ -225,8 +225,8 @@ class Recovery:
         if self._epoch not in (-1, self._epochs.latest_epoch):
             # A later entry is obsolete, or never was true: batches know better than the checkpoint.
             self._epochs.assign(self._epoch, header.base_offset)
-        completed = self._producers.replay(batch.buffer, batch.buffer_position, header)
-        note_aborted(segment, completed)
+        aborted = self._producers.replay(batch.buffer, batch.buffer_position, header)
+        note_aborted(segment, aborted)
         self._next_offset = header.next_offset
 
     def _truncate(self, segment: Segment, position: int, reason: str) -> None:

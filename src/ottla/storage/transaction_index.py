@@ -30,8 +30,8 @@ _ENTRY = struct.Struct(">hqqqq")
 class AbortedTransaction(NamedTuple):
     producer_id: int
     first_offset: int
-    last_offset: int
-    last_stable_offset: int
+    last_offset: int  # Of the marker.
+    last_stable_offset: int  # Where the next open transaction begins, or after the marker.
 
 
 class AbortedTransactions(NamedTuple):
