@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ottla.protocol.errors import ApiError, ErrorCode
+from ottla.protocol.lazy_dataclass import dataclass
 
 UNKNOWN_OFFSET: Final = -1
 PROPOSE_AGAIN_MS: Final = 100.0  # After the controller refused a change.
@@ -38,27 +39,16 @@ class FollowerFetch(NamedTuple):
     log_start_offset: int
 
 
+@dataclass(slots=True, eq=False)
 class Follower:
-    __slots__ = (
-        "_end_offset_then",
-        "_fetched_at_ms",
-        "broker_epoch",
-        "caught_up_at_ms",
-        "fetch_offset",
-        "is_near",
-        "log_start_offset",
-        "replica_id",
-    )
-
-    def __init__(self, replica_id: int, caught_up_at_ms: float) -> None:
-        self.replica_id = replica_id
-        self.broker_epoch = -1
-        self.fetch_offset = UNKNOWN_OFFSET
-        self.log_start_offset = UNKNOWN_OFFSET
-        self.caught_up_at_ms = caught_up_at_ms  # When it last had everything the leader had.
-        self.is_near = False
-        self._fetched_at_ms = _NEVER
-        self._end_offset_then = UNKNOWN_OFFSET  # The leader's, at the previous fetch.
+    replica_id: int
+    caught_up_at_ms: float  # When it last had everything the leader had.
+    broker_epoch: int = -1
+    fetch_offset: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    is_near: bool = False
+    _fetched_at_ms: float = _NEVER
+    _end_offset_then: int = UNKNOWN_OFFSET  # The leader's, at the previous fetch.
 
     def on_fetch(self, fetch: FollowerFetch, end_offset: int, now_ms: float) -> None:
         if fetch.fetch_offset >= end_offset:

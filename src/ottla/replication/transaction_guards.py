@@ -5,27 +5,21 @@ allows, the marker that ends the transaction may arrive. A later append would st
 the marker voids the answer. A guard is taken before the coordinator is asked.
 """
 
+from ottla.protocol.lazy_dataclass import dataclass
 
+
+@dataclass(slots=True, eq=False)
 class Guard:
     """Guards one write of one producer."""
 
-    __slots__ = ("_is_void", "_producer_id", "_voiding_epoch", "is_led_elsewhere")
-
-    def __init__(self, producer_id: int, voiding_epoch: int) -> None:
-        self._producer_id = producer_id
-        self._voiding_epoch = voiding_epoch
-        self._is_void = False
-        self.is_led_elsewhere = False  # Or was: nothing is known about the transaction.
+    producer_id: int
+    voiding_epoch: int
+    is_void: bool = False
+    is_led_elsewhere: bool = False  # Or was: nothing is known about the transaction.
 
     @property
     def holds(self) -> bool:
-        return not (self._is_void or self.is_led_elsewhere)
-
-    def void(self) -> None:
-        self._is_void = True
-
-    def is_voided_by(self, producer_id: int, producer_epoch: int) -> bool:
-        return producer_id == self._producer_id and producer_epoch >= self._voiding_epoch
+        return not (self.is_void or self.is_led_elsewhere)
 
 
 class TransactionGuards:
@@ -55,8 +49,8 @@ class TransactionGuards:
 
     def on_marker(self, producer_id: int, producer_epoch: int) -> None:
         for guard in tuple(self._guards):
-            if guard.is_voided_by(producer_id, producer_epoch):
-                guard.void()
+            if guard.producer_id == producer_id and producer_epoch >= guard.voiding_epoch:
+                guard.is_void = True
                 self._guards.remove(guard)
 
     def void_all(self) -> None:

@@ -56,10 +56,6 @@ class Cleaned(NamedTuple):
     bytes_written: int
 
 
-def _no_throttle(_work_bytes: int) -> None:
-    pass
-
-
 class LogCleaner:
     """Compacts the logs that need it most, and remembers how far each one is compacted.
 
@@ -73,7 +69,7 @@ class LogCleaner:
         *,
         dedupe_buffer_size: int,
         io_buffer_size: int,
-        on_work: Callable[[int], object] = _no_throttle,
+        on_work: Callable[[int], object] = lambda _: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         """`on_work` gets the number of bytes read and written, and may block (see `Throttle`)."""

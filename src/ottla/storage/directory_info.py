@@ -19,10 +19,7 @@ class DirectoryInfo(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        log_directory: LogDirectory,
-        logs: Iterable[PartitionLog],
-        moves: Iterable[LogMove] = (),
+        cls, log_directory: LogDirectory, logs: Iterable[PartitionLog], moves: Iterable[LogMove]
     ) -> Self:
         total_bytes, usable_bytes = _space(log_directory)
         return cls(

@@ -171,14 +171,11 @@ class FaultyFile:
 
     def append(self, data: Buffer) -> int:
         position = self.size
-        self._write(data, position)
+        self.write_at(data, position)
         return position
 
     def append_all(self, buffers: Sequence[Buffer]) -> int:
         return self.append(b"".join(buffers))
-
-    def write_at(self, data: Buffer, position: int) -> None:
-        self._write(data, position)
 
     def read(self, position: int, size: int) -> bytes:
         with self._disk.guard:
@@ -220,7 +217,7 @@ class FaultyFile:
     def close(self) -> None:
         self._closed = True
 
-    def _write(self, data: Buffer, position: int) -> None:
+    def write_at(self, data: Buffer, position: int) -> None:
         with self._disk.guard:
             self._check_open()
             self._disk.take_step()
@@ -250,7 +247,7 @@ class FaultyFilesystem:
         self._capacity: int | None = None
         self._sync_failures_count = 0
         self._steps_left: int | None = None
-        self._powered_off = False
+        self.powered_off = False
 
     def open(self, path: str, *, create: bool = False) -> FaultyFile:
         with self.guard:
@@ -355,7 +352,7 @@ class FaultyFilesystem:
             self.boot_count += 1
             self._crashes_count += 1
             self._steps_left = None
-            self._powered_off = False
+            self.powered_off = False
             self._sync_failures_count = 0
             self._locked = set()
             self._root.crash(self._chance)
@@ -365,10 +362,6 @@ class FaultyFilesystem:
         with self.guard:
             self.boot_count += 1
             self._locked = set()
-
-    @property
-    def powered_off(self) -> bool:
-        return self._powered_off
 
     def power_loss_after(self, steps_count: int) -> None:
         """The operation after this many changes raises PowerLoss, and so do all later ones."""
@@ -394,11 +387,11 @@ class FaultyFilesystem:
         self._file(path).flip_bit(position, bit)
 
     def check_power(self) -> None:
-        if self._powered_off:
+        if self.powered_off:
             raise PowerLoss
 
     def take_step(self) -> None:
-        self._powered_off = self._powered_off or self._steps_left == 0
+        self.powered_off = self.powered_off or self._steps_left == 0
         self.check_power()
         if self._steps_left is not None:
             self._steps_left -= 1

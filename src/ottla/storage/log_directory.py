@@ -28,10 +28,6 @@ _SHORT_OF_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 OPEN_FILES_MAX = 2000
 
 
-def _always() -> bool:
-    return True
-
-
 class Discarded(NamedTuple):
     """A file that is no longer part of a log; a broker start also removes it."""
 
@@ -84,7 +80,7 @@ class LogDirectory:
         self.suspects: deque[Suspect] = deque()  # To be examined in the background.
         self.failure: StorageError | None = None
         self.is_cordoned = False
-        self.is_in_place: Callable[[], bool] = _always  # Set once the directory is locked.
+        self.is_in_place: Callable[[], bool] = lambda: True  # Set once the directory is locked.
         self.is_full = False
         self._on_failure = on_failure
         self._on_full = on_full

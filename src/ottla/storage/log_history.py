@@ -6,6 +6,7 @@ Changes happen under the log's lock.
 
 from collections.abc import Sequence
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.records.batch import BatchHeader
 from ottla.records.decoder import Marker
 from ottla.storage.found_batches import note_aborted, replay_producers
@@ -14,12 +15,10 @@ from ottla.storage.producer_state import ProducerStateManager
 from ottla.storage.segment import Segment
 
 
+@dataclass(slots=True, eq=False)
 class LogHistory:
-    __slots__ = ("leader_epochs", "producers")
-
-    def __init__(self, leader_epochs: LeaderEpochCache, producers: ProducerStateManager) -> None:
-        self.leader_epochs = leader_epochs
-        self.producers = producers
+    leader_epochs: LeaderEpochCache
+    producers: ProducerStateManager
 
     def on_control(
         self,

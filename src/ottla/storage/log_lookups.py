@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.errors import CorruptLog, KnownDamage
 from ottla.storage.index_audit import validate_transactions
@@ -25,21 +26,12 @@ from ottla.storage.transaction_index import AbortedTransaction
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class LogLookups:
-    __slots__ = ("_local", "_lock", "_on_disk_error", "_topic_partition")
-
-    def __init__(
-        self,
-        local: LocalLog,
-        lock: threading.Lock,
-        topic_partition: TopicPartition,
-        on_disk_error: Callable[[OSError], Exception],
-    ) -> None:
-        """`lock` is held around changes; `on_disk_error` returns the exception to raise."""
-        self._local = local
-        self._lock = lock
-        self._topic_partition = topic_partition
-        self._on_disk_error = on_disk_error
+    _local: LocalLog
+    _lock: threading.Lock  # Held around changes.
+    _topic_partition: TopicPartition
+    _on_disk_error: Callable[[OSError], Exception]  # Returns the exception to raise.
 
     def timestamp(self, timestamp_ms: int, log_start_offset: int) -> FoundTimestamp | None:
         """The first record whose timestamp is at least this."""

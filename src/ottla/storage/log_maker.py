@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.topics import TopicPartition
 from ottla.storage.config import LogConfig
 from ottla.storage.log import PartitionLog
@@ -10,10 +11,10 @@ from ottla.storage.opening import open_partition_log
 from ottla.storage.recovery import LoadRequest
 
 
+@dataclass(slots=True, eq=False)
 class LogMaker:
-    def __init__(self, clock_ms: Callable[[], int], producer_expiration_ms: int) -> None:
-        self.producer_expiration_ms = producer_expiration_ms
-        self._clock_ms = clock_ms
+    _clock_ms: Callable[[], int]
+    producer_expiration_ms: int
 
     def make(
         self,

@@ -5,6 +5,7 @@ where the source starts, and after a truncation of the source it is truncated to
 both diverge, by their leader epochs (KIP-101).
 """
 
+from ottla.protocol.lazy_dataclass import dataclass
 from ottla.records.batch import read_header
 from ottla.storage.first_batch import append_around_start, starts_within
 from ottla.storage.leader_epochs import UNDEFINED_EPOCH
@@ -14,16 +15,14 @@ from ottla.storage.reading import ReadHint
 READ_BYTES = 1 << 20
 
 
+@dataclass(slots=True, eq=False)
 class LogMove:
     """`advance` runs in a thread; `finish` on the event loop, where no append interferes."""
 
-    __slots__ = ("_hint", "_truncations_count", "future", "source")
-
-    def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
-        self.source = source
-        self.future = future
-        self._truncations_count: int | None = None  # The source's, at the last comparison.
-        self._hint: ReadHint | None = None
+    source: PartitionLog
+    future: PartitionLog
+    _truncations_count: int | None = None  # The source's, at the last comparison.
+    _hint: ReadHint | None = None
 
     def advance(self) -> int:
         """Copy a piece; returns its size, or syncs and returns 0 if everything was there."""

@@ -422,14 +422,12 @@ class LogManager:
         return self._maker.make(log_directory, str(topic_partition), topic_partition, config)
 
     def _delete_corrupt(self, topic_partition: TopicPartition, corrupt: CorruptLog) -> None:
-        directory = parent_of(corrupt.path)
-        log_directory = next(
-            log_directory
-            for log_directory in self.log_dirs
-            if log_directory.path == parent_of(directory)
-        )
+        data_directory = parent_of(corrupt.directory)
+        log_directory = next(each for each in self.log_dirs if each.path == data_directory)
         path = self._path_for_deletion(log_directory, topic_partition)
-        self.log_dirs.attempt(log_directory, lambda _: self._filesystem.rename(directory, path))
+        self.log_dirs.attempt(
+            log_directory, lambda _: self._filesystem.rename(corrupt.directory, path)
+        )
         log_directory.discard([path], 0)
 
     def _path_for_deletion(

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ottla.records.batch import read_header
-from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
 from ottla.storage.batch_walk import Batch
 from ottla.storage.damage import Examination
@@ -158,10 +157,6 @@ def _first_in_batch(
     data = segment.file().read(batch.position, batch.size)
     leader_epoch = read_header(data).partition_leader_epoch
     for record in iterate_records(data):
-        if _matches(record, timestamp, start_offset):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
             return FoundTimestamp(record.offset, record.timestamp, leader_epoch)
     return None
-
-
-def _matches(record: Record, timestamp: int, start_offset: int) -> bool:
-    return record.timestamp >= timestamp and record.offset >= start_offset

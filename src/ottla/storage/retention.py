@@ -1,7 +1,6 @@
 """Decides which segments of a log are due for removal."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 from ottla.storage.config import LogConfig
 from ottla.storage.segment import Segment
@@ -27,7 +26,8 @@ def expired_count(
     if config.delete and config.retention_bytes >= 0:
         excess_bytes = sum(segment.size for segment in segments) - config.retention_bytes
     count = 0
-    for segment, next_offset in _with_next_offsets(segments, end_offset):
+    ends = [*(segment.base_offset for segment in segments[1:]), end_offset]
+    for segment, next_offset in zip(segments, ends, strict=True):
         excess_bytes -= segment.size
         is_active = count == len(segments) - 1
         due = (
@@ -49,14 +49,6 @@ def passed_count(segments: Sequence[Segment], log_start_offset: int) -> int:
             break
         count += 1
     return count
-
-
-def _with_next_offsets(
-    segments: Sequence[Segment], end_offset: int
-) -> Iterator[tuple[Segment, int]]:
-    for segment, following in pairwise(segments):
-        yield segment, following.base_offset
-    yield segments[-1], end_offset
 
 
 def _is_old(segment: Segment, config: LogConfig, now_ms: int) -> bool:
