@@ -38,7 +38,7 @@ _BLOCKING_AND_ASYNCIO = {"Admin", "Cluster", "Connection", "Consumer", "Producer
 _BLOCKING_AND_ASYNCIO |= {"ShareConsumer", "Transaction"}
 _WHOLE_AND_HOT = {"FetchRequest", "ForgottenTopic", "OffsetCommitRequest", "ProduceRequest"}
 _PARTS_OF_MESSAGES = {"PartitionData", "PartitionResult", "TopicResult"}  # Kafka's terms.
-_OF_TWO_KINDS_OF_GROUPS = {"MemberSpec", "MemberState", "TopicInfo"}
+_OF_TWO_KINDS_OF_GROUPS = {"MemberSpec", "TopicInfo"}
 AUDIT = ("ottla.node.audit", "ottla.audit")  # Operators give it its own file.
 TWICE = {
     *(("client", name) for name in _BLOCKING_AND_ASYNCIO),

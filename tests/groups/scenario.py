@@ -27,8 +27,8 @@ from tests.kits.scenarios import TextScenario, duration_ms
 from ottla.groups.absences import AbsenceKey, AbsenceValue
 from ottla.groups.classic.records import GroupMetadataKey
 from ottla.groups.consumer import records as consumer
-from ottla.groups.consumer.member import MemberState
 from ottla.groups.consumer_protocol import parse_assignment, write_assignment
+from ottla.groups.modern.reconciliation import MemberState
 from ottla.groups.modern.records import TopicPartitions
 from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.partitions import assignment_of, by_topic
@@ -272,7 +272,7 @@ def _subscribed(value: consumer.ConsumerGroupMemberMetadataValue) -> str:
     parts = [f"topics={','.join(value.subscribed_topic_names) or '-'}"]
     if value.subscribed_topic_regex:
         parts.append(f"regex={value.subscribed_topic_regex}")
-    if value.classic_member_metadata is not None:
+    if value.classic is not None:
         parts.append("classic")
     return " ".join(parts)
 

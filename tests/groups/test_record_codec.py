@@ -143,7 +143,7 @@ def test_present_classic_member_metadata_is_marked() -> None:
         client_host="h",
         subscribed_topic_names=("t",),
         rebalance_timeout_ms=1,
-        classic_member_metadata=consumer.ClassicMemberMetadata(
+        classic=consumer.ClassicMemberMetadata(
             session_timeout_ms=2,
             supported_protocols=(consumer.ClassicProtocol(name="r", metadata=b"x"),),
         ),

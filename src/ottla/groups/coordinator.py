@@ -74,7 +74,7 @@ from ottla.groups.streams import describe as streams_describe
 from ottla.groups.streams.config import StreamsConfig
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
-from ottla.groups.streams.records import STREAMS_KEYS, StreamsGroupMetadataKey
+from ottla.groups.streams.records import STREAMS_KEYS
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
@@ -88,7 +88,8 @@ from ottla.protocol.messages.txn_offset_commit import (
 )
 from ottla.protocol.topics import TopicPartition
 
-G = TypeVar("G", bound=ModernGroup[Any])
+D = TypeVar("D")  # The description of a group.
+G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 _EXPIRE_OFFSETS_KEY = "offsets/expire"
 
@@ -151,7 +152,7 @@ class GroupMachine:
             case Record(key=key) if isinstance(key, SHARE_KEYS):
                 self._replay_modern(self._state.share_groups, ShareGroup, key.group_id, record)
             case Record(key=key) if isinstance(key, STREAMS_KEYS):
-                self._replay_streams(key.group_id, record)
+                self._replay_modern(self._state.streams_groups, StreamsGroup, key.group_id, record)
             case Record(key=AbsenceKey(group_id=id), value=AbsenceValue() | None as value):
                 self._state.absences.replay(id, value)
             case UnknownRecord():
@@ -179,27 +180,13 @@ class GroupMachine:
             del groups[group_id]
             self._state.topics_seen.pop(group_id, None)
             self._state.expressions_seen_ms.pop(group_id, None)
-
-    def _replay_streams(self, group_id: str, record: Record) -> None:
-        groups = self._state.streams_groups
-        group = groups.get(group_id)
-        if group is None:
-            if record.value is None:
-                return
-            group = groups.setdefault(group_id, StreamsGroup(group_id))
-        group.replay(record)
-        if isinstance(record.key, StreamsGroupMetadataKey) and record.value is None:
-            del groups[group_id]
             self._streams_heartbeat.forget(group_id)
 
     def snapshot(self) -> Iterable[object]:
         yield from self._state.offsets.snapshot()
-        for group in self._state.consumer_groups.values():
-            yield from group.snapshot()
-        for share_group in self._state.share_groups.values():
-            yield from share_group.snapshot()
-        for streams_group in self._state.streams_groups.values():
-            yield from streams_group.snapshot()
+        for groups in self._state.modern_groups:
+            for group in groups.values():
+                yield from group.snapshot()
         for group_id, value in self._state.classic_records.items():
             yield group_metadata(group_id, value)
         yield from self._state.absences.snapshot()
@@ -213,9 +200,9 @@ class GroupMachine:
         for consumer_group in self._state.consumer_groups.values():
             self._sessions.on_loaded(consumer_group, now_ms)
         for share_group in self._state.share_groups.values():
-            self._share_heartbeat.on_loaded(share_group, now_ms)
+            self._share_heartbeat.sessions.on_loaded(share_group, now_ms)
         for streams_group in self._state.streams_groups.values():
-            self._streams_heartbeat.on_loaded(streams_group, now_ms)
+            self._streams_heartbeat.sessions.on_loaded(streams_group, now_ms)
         self._state.absences.on_loaded(now_ms)
         self._schedule_expiry(now_ms + self._state.config.offsets_retention_check_interval_ms)
 
@@ -275,15 +262,13 @@ class GroupMachine:
         self, group_ids: Iterable[str]
     ) -> Result[tuple[DescribedConsumerGroup, ...]]:
         default_assignor = self._state.config.consumer_assignors[0]
-        described = []
-        for group_id in group_ids:
-            group = self._state.consumer_groups.get(group_id)
-            described.append(
-                consumer_describe.describe_missing(group_id, self._missing(group_id, "consumer"))
-                if group is None
-                else consumer_describe.describe(group, self._state.catalog, default_assignor)
-            )
-        return Result(tuple(described))
+        return self._described(
+            group_ids,
+            self._state.consumer_groups,
+            "consumer",
+            lambda group: consumer_describe.describe(group, self._state.catalog, default_assignor),
+            consumer_describe.describe_missing,
+        )
 
     # Share groups.
 
@@ -301,15 +286,13 @@ class GroupMachine:
     def describe_share_groups(
         self, group_ids: Iterable[str]
     ) -> Result[tuple[DescribedShareGroup, ...]]:
-        described = []
-        for group_id in group_ids:
-            group = self._state.share_groups.get(group_id)
-            described.append(
-                share_describe.describe_missing(group_id, self._missing(group_id, "share"))
-                if group is None
-                else share_describe.describe(group, self._state.catalog)
-            )
-        return Result(tuple(described))
+        return self._described(
+            group_ids,
+            self._state.share_groups,
+            "share",
+            lambda group: share_describe.describe(group, self._state.catalog),
+            share_describe.describe_missing,
+        )
 
     def has_share_group(self, group_id: str) -> bool:
         return group_id in self._state.share_groups
@@ -350,15 +333,13 @@ class GroupMachine:
     def describe_streams_groups(
         self, group_ids: Iterable[str]
     ) -> Result[tuple[DescribedStreamsGroup, ...]]:
-        described = []
-        for group_id in group_ids:
-            group = self._state.streams_groups.get(group_id)
-            described.append(
-                streams_describe.describe_missing(group_id, self._missing(group_id, "streams"))
-                if group is None
-                else streams_describe.describe(group)
-            )
-        return Result(tuple(described))
+        return self._described(
+            group_ids,
+            self._state.streams_groups,
+            "streams",
+            streams_describe.describe,
+            streams_describe.describe_missing,
+        )
 
     # Offsets.
 
@@ -393,6 +374,23 @@ class GroupMachine:
         return result
 
     # Whole groups.
+
+    def _described(
+        self,
+        group_ids: Iterable[str],
+        groups: Mapping[str, G],
+        kind: str,
+        describe: Callable[[G], D],
+        describe_missing: Callable[[str, ApiError], D],
+    ) -> Result[tuple[D, ...]]:
+        return Result(
+            tuple(
+                describe(group)
+                if (group := groups.get(group_id)) is not None
+                else describe_missing(group_id, self._missing(group_id, kind))
+                for group_id in group_ids
+            )
+        )
 
     def _missing(self, group_id: str, kind: str) -> ApiError:
         """Why there is no group of this type."""

@@ -17,8 +17,8 @@ class GroupOverview(NamedTuple):
 
 
 def overview(state: CoordinatorState) -> Iterator[GroupOverview]:
-    for assigned in (state.consumer_groups, state.share_groups, state.streams_groups):
-        for group in assigned.values():
+    for groups in state.modern_groups:
+        for group in groups.values():
             members_count = len(group.members)
             yield GroupOverview(
                 group.group_id, group.type_name, group.state_name, members_count, group.epoch

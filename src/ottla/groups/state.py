@@ -11,7 +11,9 @@ A classic group is in `classic_groups` from the first request for it on; before 
 or its offsets are here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any
 
 from ottla.groups.absences import Absences
 from ottla.groups.classic.group import ClassicGroup
@@ -20,6 +22,7 @@ from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.group import Group
+from ottla.groups.modern.group import ModernGroup
 from ottla.groups.offsets.store import OffsetStore
 from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.group import ShareGroup
@@ -60,13 +63,17 @@ class CoordinatorState:
         # When the topics of a group's regular expressions were last looked up.
         self.expressions_seen_ms: dict[str, int] = {}
 
+    @property
+    def modern_groups(self) -> tuple[Mapping[str, ModernGroup[Any, Any]], ...]:
+        """Of each type of which the coordinator assigns the groups."""
+        return self.consumer_groups, self.share_groups, self.streams_groups
+
     def group(self, group_id: str) -> Group | None:
-        return (
-            self.consumer_groups.get(group_id)
-            or self.share_groups.get(group_id)
-            or self.streams_groups.get(group_id)
-            or self.classic_group(group_id)
-        )
+        for groups in self.modern_groups:
+            group = groups.get(group_id)
+            if group is not None:
+                return group
+        return self.classic_group(group_id)
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         group = self.classic_groups.get(group_id)
@@ -87,23 +94,16 @@ class CoordinatorState:
     def group_ids(self) -> Iterator[str]:
         """All groups, in no particular order."""
         yield from dict.fromkeys(
-            (
-                *self.consumer_groups,
-                *self.share_groups,
-                *self.streams_groups,
-                *self.classic_groups,
-                *self.classic_records,
-                *self.offsets.group_ids(),
+            chain(
+                *self.modern_groups,
+                self.classic_groups,
+                self.classic_records,
+                self.offsets.group_ids(),
             )
         )
 
     def has_record(self, group_id: str) -> bool:
-        return (
-            group_id in self.classic_records
-            or group_id in self.consumer_groups
-            or group_id in self.share_groups
-            or group_id in self.streams_groups
-        )
+        return any(group_id in groups for groups in (self.classic_records, *self.modern_groups))
 
     def forget_unused(self, group_id: str) -> None:
         """A classic group that never became real leaves nothing behind."""

@@ -21,7 +21,7 @@ def group_of(member_count: int, *, epoch: int = 2, assignment_epoch: int = 1) ->
     """A group whose last target was made at ASSIGNED_MS."""
     group = ConsumerGroup("g")
     for index in range(member_count):
-        group.replay(ConsumerMember(member_id=f"m{index}").metadata_record("g"))
+        group.replay(group.member_record(ConsumerMember(member_id=f"m{index}")))
     group.replay(group.epoch_record(epoch, 0))
     group.replay(group.assignment_epoch_record(assignment_epoch, ASSIGNED_MS))
     return group

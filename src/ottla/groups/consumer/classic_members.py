@@ -23,16 +23,16 @@ from ottla.groups.classic.group import CONSUMER_PROTOCOL_TYPE
 from ottla.groups.classic.join import MEMBER_ID_REQUIRED_SINCE, protocols_of, rebalance_timeout_ms
 from ottla.groups.classic.membership import leave_response
 from ottla.groups.classic.responses import join_error, sync_error
-from ottla.groups.consumer.draft import Draft
-from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import static_member, succeed
-from ottla.groups.consumer.member import ConsumerMember, MemberState
+from ottla.groups.consumer.group import ConsumerGroup, Draft
+from ottla.groups.consumer.heartbeat import find_member, succeed
+from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.migration import Migration, to_ids, to_names
 from ottla.groups.consumer.progress import Progress
 from ottla.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from ottla.groups.consumer.sessions import ConsumerSessions
 from ottla.groups.consumer_protocol import MemberSubscription, parse_subscription, write_assignment
-from ottla.groups.modern.target import write_member
+from ottla.groups.modern.reconciliation import MemberState
+from ottla.groups.modern.validation import validate_size
 from ottla.groups.operation_effects import Effects
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
@@ -67,7 +67,7 @@ class ClassicMembers:
         draft = Draft(group)
         before = self._find(draft, request, member_id)
         member = _updated(before, request, subscription, caller)
-        changed = write_member(draft, member)
+        changed = draft.write_subscriber(member)
         owned = to_ids(subscription.owned_partitions, self._state.catalog)
         member = self._progress.advance(
             draft,
@@ -93,9 +93,7 @@ class ClassicMembers:
                 f"Cannot join the consumer group {group.group_id} with the classic protocol because"
                 " the group migration is disabled.",
             )
-        size_max = self._state.config.consumer_max_size
-        if request.member_id not in group.members and len(group.members) >= size_max:
-            raise ApiError(ErrorCode.group_max_size_reached)
+        validate_size(group, request.member_id, self._state.config.consumer_max_size)
         offered = {protocol.name for protocol in request.protocols}
         if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not offered & _common(group, offered):
             raise ApiError(
@@ -108,7 +106,7 @@ class ClassicMembers:
         if instance_id is not None:
             predecessor = group.static_member(instance_id)
             if request.member_id:
-                return static_member(group, instance_id, member_id)
+                return find_member(group, member_id, instance_id)
             if predecessor is not None:
                 return succeed(draft, predecessor, member_id, self._sessions)
         return group.members.get(member_id) or ConsumerMember(member_id=member_id)
@@ -238,10 +236,7 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
 def _validated(
     group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int
 ) -> ConsumerMember:
-    if instance_id is not None:
-        member = static_member(group, instance_id, member_id)
-    else:
-        member = group.member(member_id)
+    member = find_member(group, member_id, instance_id)
     if not member.uses_classic_protocol:
         raise ApiError(
             ErrorCode.unknown_member_id, f"{member_id} does not speak the classic protocol"
@@ -261,7 +256,7 @@ def _validate_protocol(claimed: str | None, actual: str) -> None:
 
 
 def _has_to_revoke(member: ConsumerMember) -> bool:
-    return member.state is MemberState.UNREVOKED_PARTITIONS
+    return member.state is MemberState.UNREVOKED
 
 
 def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
@@ -274,12 +269,9 @@ def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
 def _leave(group: ConsumerGroup, identity: MemberIdentity, leaving: dict[str, None]) -> ErrorCode:
     """An operator may remove any member, and a static one by its instance id alone."""
     try:
-        if identity.group_instance_id is None:
-            member = group.member(identity.member_id)
-        else:
-            known = group.static_members.get(identity.group_instance_id, "")
-            member_id = identity.member_id or known
-            member = static_member(group, identity.group_instance_id, member_id)
+        instance_id = identity.group_instance_id
+        known = group.static_members.get(instance_id, "") if instance_id is not None else ""
+        member = find_member(group, identity.member_id or known, instance_id)
     except ApiError as error:
         return error.code
     leaving[member.member_id] = None

@@ -21,17 +21,15 @@ from ottla.groups.consumer.records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMetadataKey,
 )
+from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.member import Subscription
 from ottla.groups.modern.overlay_mapping import Overlay
-from ottla.groups.partitions import TopicIdPartition
+from ottla.groups.partitions import Assignment, TopicIdPartition
 from ottla.groups.record import Record
-from ottla.protocol.errors import ApiError, ErrorCode
-
-_MEMBER_EPOCH_SINCE = 9  # In OffsetCommit.
 
 
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     type_name = "consumer"
     protocol_type_name = "consumer"
     FAMILIES = Families(
@@ -56,19 +54,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         other._holders = Overlay(self._holders)
         return other
 
-    # State.
-
-    @property
-    def state_name(self) -> str:
-        if not self.members:
-            return "Empty"
-        if self.epoch > self.assignment_epoch:
-            return "Assigning"
-        reconciled = all(
-            member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()
-        )
-        return "Stable" if reconciled else "Reconciling"
-
     def holder(self, partition: TopicIdPartition) -> str | None:
         """The member that has the partition, or has yet to revoke it."""
         return self._holders.get(partition)
@@ -89,44 +74,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         names = super().topics_of(subscription)
         resolved = self.resolved.get(subscription.regex or "")
         return names if resolved is None else names.union(resolved.topics)
-
-    # Validation.
-
-    def validate_offset_commit(
-        self,
-        member_id: str,
-        group_instance_id: str | None,  # noqa: ARG002
-        generation: int,
-        *,
-        transactional: bool,
-        api_version: int,
-    ) -> None:
-        if generation < 0 and (self.is_empty or (transactional and not member_id)):
-            return
-        member = self.member(member_id)
-        old_request = not transactional and api_version < _MEMBER_EPOCH_SINCE
-        if old_request and not member.uses_classic_protocol:
-            raise ApiError(
-                ErrorCode.unsupported_version,
-                f"members of consumer groups use OffsetCommit v{_MEMBER_EPOCH_SINCE} or newer",
-            )
-        self._validate_epoch(member, generation)
-
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is None and member_epoch < 0:
-            return
-        self._validate_epoch(self.member(member_id or ""), member_epoch)
-
-    def _validate_epoch(self, member: ConsumerMember, epoch: int) -> None:
-        if epoch != member.epoch:
-            classic = member.uses_classic_protocol
-            raise ApiError(
-                ErrorCode.illegal_generation if classic else ErrorCode.stale_member_epoch,
-                f"the member's epoch is {member.epoch}, not {epoch}",
-            )
-
-    def validate_offset_delete(self) -> None:
-        """Offsets of topics without subscribers may be deleted."""
 
     # Specific to consumer groups.
 
@@ -175,3 +122,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         instance_id = member.instance_id
         if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
+
+
+Draft = GroupDraft[ConsumerGroup]

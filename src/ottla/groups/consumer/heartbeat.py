@@ -21,26 +21,22 @@ from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
 from ottla.groups.classic.group import ClassicGroup
-from ottla.groups.consumer.draft import Draft
-from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.member import (
-    LEFT_TEMPORARILY_EPOCH,
-    NOTHING_OLDER,
-    ConsumerMember,
-    MemberState,
-)
+from ottla.groups.consumer.group import ConsumerGroup, Draft
+from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.migration import Migration
 from ottla.groups.consumer.progress import Progress
 from ottla.groups.consumer.sessions import ConsumerSessions
-from ottla.groups.consumer.validation import (
+from ottla.groups.consumer.validation import validate_heartbeat
+from ottla.groups.modern.validation import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
+    LEFT_TEMPORARILY_EPOCH,
+    no_group,
     validate_epoch,
-    validate_heartbeat,
+    validate_size,
 )
-from ottla.groups.modern.target import write_member
 from ottla.groups.operation_effects import Effects
-from ottla.groups.partitions import NOTHING, Assignment, assignment_of, by_topic
+from ottla.groups.partitions import Assignment, assignment_of, by_topic
 from ottla.groups.state import CoordinatorState
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -68,11 +64,11 @@ class ConsumerHeartbeat:
             return self._leave(request, now_ms)
         draft, classic = self._open(request)
         member_id = request.member_id or self._state.new_uuid()
-        self._validate_size(draft.group, member_id)
+        validate_size(draft.group, member_id, self._state.config.consumer_max_size)
         owned = _owned(request)
         before = self._find(draft, request, member_id, owned)
         member = _updated(before, request, caller)
-        subscription_changed = write_member(draft, member)
+        subscription_changed = draft.write_subscriber(member)
         member = self._progress.advance(
             draft,
             member,
@@ -97,20 +93,13 @@ class ConsumerHeartbeat:
         if group is not None:
             return Draft(group), None
         if request.member_epoch != JOIN_EPOCH:
-            raise _no_group(request.group_id)
+            raise no_group("consumer", request.group_id)
         classic = self._state.classic_group(request.group_id)
         if classic is None:
             return Draft(ConsumerGroup(request.group_id)), None
         if classic.is_empty:
             return Draft(ConsumerGroup(request.group_id), classic.tombstones()), classic
         return self._migration.upgraded(classic), classic
-
-    def _validate_size(self, group: ConsumerGroup, member_id: str) -> None:
-        size_max = self._state.config.consumer_max_size
-        if member_id not in group.members and len(group.members) >= size_max:
-            raise ApiError(
-                ErrorCode.group_max_size_reached, f"the group has {size_max} members already"
-            )
 
     # Finding the member.
 
@@ -124,11 +113,8 @@ class ConsumerHeartbeat:
         if request.member_epoch == JOIN_EPOCH:
             return self._joining(draft, request, member_id)
         group = draft.group
-        if request.instance_id is not None:
-            member = static_member(group, request.instance_id, member_id)
-        else:
-            member = group.member(member_id)
-        validate_epoch(member, request.member_epoch, owned)
+        member = find_member(group, member_id, request.instance_id)
+        validate_epoch(group.type_name, member, request.member_epoch, owned)
         return member
 
     def _joining(
@@ -154,14 +140,11 @@ class ConsumerHeartbeat:
         return succeed(draft, predecessor, member_id, self._sessions)
 
     def _keep_watch(self, draft: Draft, member: ConsumerMember, now_ms: int) -> None:
+        """The first heartbeat of a group may bring in the members of a classic one."""
         group_id = draft.group.group_id
-        before = self._state.consumer_groups.get(group_id)
-        if before is None:
-            for other in draft.group.members.values():
-                self._sessions.keep_alive(group_id, other, now_ms)
-        self._sessions.keep_alive(group_id, member, now_ms)
-        if before is None or before.members.get(member.member_id) != member:
-            self._sessions.watch_revocation(group_id, member, now_ms)
+        is_new = group_id not in self._state.consumer_groups
+        for each in draft.group.members.values() if is_new else (member,):
+            self._sessions.keep_alive(group_id, each, now_ms)
 
     # Leaving.
 
@@ -170,21 +153,11 @@ class ConsumerHeartbeat:
     ) -> Result[ConsumerGroupHeartbeatResponse]:
         group = self._state.consumer_groups.get(request.group_id)
         if group is None:
-            raise _no_group(request.group_id)
-        if request.instance_id is not None:
-            member = static_member(group, request.instance_id, request.member_id)
-        else:
-            member = group.member(request.member_id)
+            raise no_group("consumer", request.group_id)
+        member = find_member(group, request.member_id, request.instance_id)
         effects = Effects()
         if request.member_epoch == LEFT_TEMPORARILY_EPOCH:
-            left = replace(
-                member,
-                epoch=LEFT_TEMPORARILY_EPOCH,
-                state=MemberState.STABLE,
-                pending_revocation=NOTHING,
-                older_epochs=NOTHING_OLDER,
-            )
-            effects.records.append(left.assignment_record(group.group_id))
+            effects.records.append(group.assignment_record(member.resting(LEFT_TEMPORARILY_EPOCH)))
         else:
             self._sessions.remove(group, [member.member_id], now_ms, effects)
         return effects.result(
@@ -216,30 +189,20 @@ def succeed(
 ) -> ConsumerMember:
     group = draft.group
     target = group.target(predecessor.member_id)
-    successor = replace(
-        predecessor,
-        member_id=member_id,
-        epoch=0,
-        previous_epoch=0,
-        state=MemberState.STABLE,
-        pending_revocation=NOTHING,
-        older_epochs=NOTHING_OLDER,
-    )
+    successor = replace(predecessor.resting(epoch=0), member_id=member_id, previous_epoch=0)
     draft.write(
         *group.member_tombstones(predecessor.member_id),
-        successor.metadata_record(group.group_id),
+        group.member_record(successor),
         group.target_record(member_id, target),
-        successor.assignment_record(group.group_id),
+        group.assignment_record(successor),
     )
     sessions.end(group.group_id, predecessor.member_id)
     return successor
 
 
-def _no_group(group_id: str) -> ApiError:
-    return ApiError(ErrorCode.group_id_not_found, f"there is no consumer group {group_id}")
-
-
-def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
+def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    if instance_id is None:
+        return group.member(member_id)
     member = group.static_member(instance_id)
     if member is None:
         raise ApiError(ErrorCode.unknown_member_id, f"instance {instance_id} is not known")

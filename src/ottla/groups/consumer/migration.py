@@ -14,8 +14,7 @@ from ottla.groups.classic.member import ClassicMember
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.responses import join_error, sync_error
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.consumer.draft import Draft
-from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.group import ConsumerGroup, Draft
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.records import ClassicMemberMetadata, ClassicProtocol
 from ottla.groups.consumer_protocol import (
@@ -144,8 +143,8 @@ def _not_a_consumer_group(group_id: str) -> ApiError:
 def _draft_of(classic: ClassicGroup, members: list[ConsumerMember]) -> Draft:
     """A partition that was assigned to two classic members stays with the first."""
     draft = Draft(ConsumerGroup(classic.group_id), classic.tombstones())
-    group_id, epoch = classic.group_id, classic.generation
-    draft.write(*(member.metadata_record(group_id) for member in members))
+    epoch = classic.generation
+    draft.write(*(draft.group.member_record(member) for member in members))
     draft.write(draft.group.epoch_record(epoch, 0))
     records: list[Record] = []
     taken: set[object] = set()
@@ -153,7 +152,7 @@ def _draft_of(classic: ClassicGroup, members: list[ConsumerMember]) -> Draft:
         assigned: Assignment = frozenset(each for each in member.assigned if each not in taken)
         taken |= assigned
         draft.write(draft.group.target_record(member.member_id, assigned))
-        records.append(replace(member, assigned=assigned).assignment_record(group_id))
+        records.append(draft.group.assignment_record(replace(member, assigned=assigned)))
     draft.write(draft.group.assignment_epoch_record(epoch, 0), *records)
     return draft
 

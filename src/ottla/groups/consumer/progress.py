@@ -7,17 +7,21 @@
 3. The member takes a step towards its target, which may belong to an older group epoch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from ottla.groups.consumer.current_assignment import CurrentAssignmentBuilder
-from ottla.groups.consumer.draft import Draft
-from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.assignors.range import assign_range
+from ottla.groups.assignors.spec import Assignor
+from ottla.groups.assignors.uniform import assign_uniform
+from ottla.groups.consumer.group import ConsumerGroup, Draft
 from ottla.groups.consumer.member import ConsumerMember
 from ottla.groups.consumer.subscription import resolve_expressions
-from ottla.groups.consumer.target import write_target
+from ottla.groups.modern.reconciliation import reconcile
 from ottla.groups.modern.subscription import partition_counts, subscribed_hash
+from ottla.groups.modern.target import group_spec
 from ottla.groups.partitions import Assignment
 from ottla.groups.state import CoordinatorState
+
+_ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
 
 
 class Progress:
@@ -39,20 +43,19 @@ class Progress:
         pace = self._state.consumer_config(draft.group.group_id).pace
         if pace.is_target_due(draft.group, now_ms):
             default_assignor = self._state.config.consumer_assignors[0]
-            write_target(draft, self._state.catalog, default_assignor, now_ms)
+            assign = _ASSIGNORS[draft.group.preferred_assignor(default_assignor)]
+            draft.write_target(assign(group_spec(draft.group, self._state.catalog)), now_ms)
         group = draft.group
-        target_is_old = group.epoch > group.assignment_epoch
         target = group.target(member.member_id)
-        builder = CurrentAssignmentBuilder(
-            target_epoch=group.assignment_epoch,
-            target=self._subscribed(group, member, target) if target_is_old else target,
-            target_is_old=target_is_old,
-            owned=owned,
-            holder=group.holder,
-        )
-        moved = builder.build(member)
-        if moved != group.members[member.member_id]:
-            draft.write(moved.assignment_record(group.group_id))
+        if group.epoch > group.assignment_epoch:
+            target = self._subscribed(group, member, target)
+
+        def free(wanted: Assignment) -> Assignment:
+            takers = {None, member.member_id}
+            return frozenset(each for each in wanted if group.holder(each) in takers)
+
+        moved = reconcile(member, group.assignment_epoch, target, owned, free)
+        draft.write_assignment(moved)
         return moved
 
     def _subscribed(

@@ -67,9 +67,7 @@ class ConsumerGroupMemberMetadataValue(ValueLayout):
     subscribed_topic_regex: str | None = field(metadata=wire("string"), default=None)
     rebalance_timeout_ms: int = field(metadata=wire("int32"), default=-1)
     server_assignor: str | None = field(metadata=wire("string"), default=None)
-    classic_member_metadata: ClassicMemberMetadata | None = field(
-        metadata=wire("struct", tag=0), default=None
-    )
+    classic: ClassicMemberMetadata | None = field(metadata=wire("struct", tag=0), default=None)
 
 
 @entity

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from ottla.groups.consumer.draft import Draft
+from ottla.groups.consumer.group import Draft
 from ottla.groups.consumer.records import ConsumerGroupRegularExpressionValue
 from ottla.groups.consumer.regex import TopicPattern
 from ottla.machine.catalog import TopicCatalog

@@ -1,1 +1,1 @@
-"""The common part of consumer groups and share groups: the coordinator assigns partitions."""
+"""The common part of consumer, share and streams groups, which the coordinator assigns."""

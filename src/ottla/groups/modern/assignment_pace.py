@@ -8,24 +8,10 @@ Partitions move only in heartbeats. So for some time after a change members send
 than in a quiet group; the more members there are, the less often.
 """
 
-from collections.abc import Sized
-from typing import Protocol
+from typing import Any
 
+from ottla.groups.modern.group import ModernGroup
 from ottla.protocol.entities import entity
-
-
-class Paced(Protocol):
-    """A group that the coordinator assigns."""
-
-    epoch: int
-    assignment_epoch: int
-    assignment_timestamp_ms: int
-
-    @property
-    def members(self) -> Sized: ...
-
-    @property
-    def target_partition_count(self) -> int: ...
 
 
 @entity
@@ -38,17 +24,17 @@ class Pace:
     rebalance_heartbeat_interval_ms: int
     rebalance_heartbeat_ms_per_member: int = 5
 
-    def is_target_due(self, group: Paced, now_ms: int) -> bool:
+    def is_target_due(self, group: ModernGroup[Any, Any], now_ms: int) -> bool:
         """A clock that was set back must not stall the group."""
         if group.epoch == group.assignment_epoch:
             return False
-        size = len(group.members) + group.target_partition_count
+        size = len(group.members) + group.target_size
         if size <= self.assignment_waits_above or not group.assignment_timestamp_ms:
             return True
         patience_ms = min(size * self.assignment_us_each // 1000, self.assignment_interval_ms)
         return not 0 <= now_ms - group.assignment_timestamp_ms < patience_ms
 
-    def next_heartbeat_ms(self, group: Paced, now_ms: int) -> int:
+    def next_heartbeat_ms(self, group: ModernGroup[Any, Any], now_ms: int) -> int:
         quiet_ms = now_ms - group.assignment_timestamp_ms
         is_quiet = not 0 <= quiet_ms < 2 * self.heartbeat_interval_ms
         if is_quiet and group.epoch == group.assignment_epoch:

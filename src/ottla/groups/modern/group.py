@@ -7,8 +7,9 @@ made for it. Each member's epoch follows the assignment epoch as it adopts its t
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, MutableMapping
-from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
+from collections.abc import Collection, Iterable, MutableMapping, Sized
+from copy import copy
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from ottla.groups.modern.member import ModernMember, Subscription
 from ottla.groups.modern.overlay_mapping import Overlay
@@ -16,14 +17,15 @@ from ottla.groups.modern.records import (
     EpochValue,
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
-    from_topic_partitions,
-    to_topic_partitions,
 )
-from ottla.groups.partitions import NOTHING, Assignment
+from ottla.groups.partitions import NOTHING
 from ottla.groups.record import GroupKey, MemberKey, Record, RecordValue
 from ottla.protocol.errors import ApiError, ErrorCode
 
-M = TypeVar("M", bound=ModernMember)
+M = TypeVar("M", bound=ModernMember[Any])
+A = TypeVar("A", bound=Sized)  # What is assigned: partitions, or the tasks of a streams group.
+
+_MEMBER_EPOCH_SINCE = 9  # In OffsetCommit.
 
 # Of an empty target that was never written. The first member of a group advances it.
 FIRST_EPOCH = 1
@@ -38,12 +40,14 @@ class Families(NamedTuple):
     assignment_epoch: type[GroupKey]
     target: type[MemberKey]
     current: type[MemberKey]
+    target_value: type[Any] = TargetAssignmentMemberValue
 
 
-class ModernGroup(ABC, Generic[M]):
+class ModernGroup(ABC, Generic[M, A]):
     type_name: ClassVar[str]
     protocol_type_name: ClassVar[str]
     FAMILIES: ClassVar[Families]
+    NOTHING: ClassVar[Any] = NOTHING  # An empty assignment.
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -52,23 +56,18 @@ class ModernGroup(ABC, Generic[M]):
         self.assignment_epoch = FIRST_EPOCH  # Invariant: assignment_epoch <= epoch.
         self.assignment_timestamp_ms = 0  # When the target assignment was made.
         self.members: MutableMapping[str, M] = {}
-        self.targets: MutableMapping[str, Assignment] = {}
-        self.target_partition_count = 0  # In all targets.
+        self.targets: MutableMapping[str, A] = {}
+        self.target_size = 0  # How many partitions or copies of tasks all targets have.
         self._subscriptions: Counter[Subscription] = Counter()  # How many members have each.
 
     def drafted(self) -> Self:
         """A copy for an operation, layered over this one, which must not change meanwhile.
 
-        Members and assignments are immutable.
+        Members, assignments and values of records are immutable.
         """
-        other = self.__class__(self.group_id)
-        other.epoch = self.epoch
-        other.metadata_hash = self.metadata_hash
-        other.assignment_epoch = self.assignment_epoch
-        other.assignment_timestamp_ms = self.assignment_timestamp_ms
+        other = copy(self)
         other.members = Overlay(self.members)
         other.targets = Overlay(self.targets)
-        other.target_partition_count = self.target_partition_count
         other._subscriptions = self._subscriptions.copy()
         return other
 
@@ -77,6 +76,17 @@ class ModernGroup(ABC, Generic[M]):
     @property
     def is_empty(self) -> bool:
         return not self.members
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.assignment_epoch:
+            return "Assigning"
+        reconciled = all(
+            member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()
+        )
+        return "Stable" if reconciled else "Reconciling"
 
     def member(self, member_id: str) -> M:
         member = self.members.get(member_id)
@@ -87,8 +97,9 @@ class ModernGroup(ABC, Generic[M]):
             )
         return member
 
-    def target(self, member_id: str) -> Assignment:
-        return self.targets.get(member_id, NOTHING)
+    def target(self, member_id: str) -> A:
+        nothing: A = self.NOTHING
+        return self.targets.get(member_id, nothing)
 
     @property
     def subscriptions(self) -> Collection[Subscription]:
@@ -103,6 +114,44 @@ class ModernGroup(ABC, Generic[M]):
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribed_topics()
+
+    # Validation.
+
+    def validate_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,  # noqa: ARG002
+        generation: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> None:
+        if generation < 0 and (self.is_empty or (transactional and not member_id)):
+            return
+        member = self.member(member_id)
+        old_request = not transactional and api_version < _MEMBER_EPOCH_SINCE
+        if old_request and not member.uses_classic_protocol:
+            raise ApiError(
+                ErrorCode.unsupported_version,
+                f"members of {self.type_name} groups use OffsetCommit v{_MEMBER_EPOCH_SINCE}"
+                " or newer",
+            )
+        self._validate_epoch(member, generation)
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is not None or member_epoch >= 0:
+            self._validate_epoch(self.member(member_id or ""), member_epoch)
+
+    def _validate_epoch(self, member: M, epoch: int) -> None:
+        if epoch != member.epoch:
+            classic = member.uses_classic_protocol
+            raise ApiError(
+                ErrorCode.illegal_generation if classic else ErrorCode.stale_member_epoch,
+                f"the member's epoch is {member.epoch}, not {epoch}",
+            )
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of topics without subscribers may be deleted."""
 
     def validate_delete(self) -> None:
         if not self.is_empty:
@@ -125,11 +174,17 @@ class ModernGroup(ABC, Generic[M]):
             ),
         )
 
-    def target_record(self, member_id: str, target: Assignment) -> Record:
-        return Record(
-            self.FAMILIES.target(group_id=self.group_id, member_id=member_id),
-            TargetAssignmentMemberValue(topic_partitions=to_topic_partitions(target)),
-        )
+    def target_record(self, member_id: str, target: A) -> Record:
+        key = self.FAMILIES.target(group_id=self.group_id, member_id=member_id)
+        return Record(key, self.FAMILIES.target_value.of(target))
+
+    def member_record(self, member: M) -> Record:
+        key = self.FAMILIES.member(group_id=self.group_id, member_id=member.member_id)
+        return Record(key, member.metadata())
+
+    def assignment_record(self, member: M) -> Record:
+        key = self.FAMILIES.current(group_id=self.group_id, member_id=member.member_id)
+        return Record(key, member.assignment())
 
     def member_tombstones(self, member_id: str) -> Iterable[Record]:
         families = self.FAMILIES
@@ -146,14 +201,14 @@ class ModernGroup(ABC, Generic[M]):
 
     def snapshot(self) -> Iterable[Record]:
         for member in self.members.values():
-            yield member.metadata_record(self.group_id)
+            yield self.member_record(member)
         yield from self._more_records()
         yield self.epoch_record(self.epoch, self.metadata_hash)
         for member_id, target in self.targets.items():
             yield self.target_record(member_id, target)
         yield self.assignment_epoch_record(self.assignment_epoch, self.assignment_timestamp_ms)
         for member in self.members.values():
-            yield member.assignment_record(self.group_id)
+            yield self.assignment_record(member)
 
     @abstractmethod
     def _more_records(self) -> Iterable[Record]:
@@ -172,12 +227,10 @@ class ModernGroup(ABC, Generic[M]):
         elif isinstance(key, families.current):
             self._replay_current(key.member_id, value)
         elif isinstance(key, families.target):
-            assert isinstance(value, TargetAssignmentMemberValue | None)
             self._replay_target(key.member_id, value)
         elif isinstance(key, families.epoch):
             assert isinstance(value, EpochValue | None)
-            self.epoch = value.epoch if value else FIRST_EPOCH
-            self.metadata_hash = value.metadata_hash if value else 0
+            self._replay_epoch(value or families.epoch_value(epoch=FIRST_EPOCH))
         elif isinstance(key, families.assignment_epoch):
             assert isinstance(value, TargetAssignmentMetadataValue | None)
             self.assignment_epoch = value.assignment_epoch if value else FIRST_EPOCH
@@ -191,13 +244,18 @@ class ModernGroup(ABC, Generic[M]):
     @abstractmethod
     def _new_member(self, member_id: str) -> M: ...
 
-    def _replay_target(self, member_id: str, value: TargetAssignmentMemberValue | None) -> None:
-        self.target_partition_count -= len(self.target(member_id))
+    def _replay_epoch(self, value: Any) -> None:
+        self.epoch = value.epoch
+        self.metadata_hash = value.metadata_hash
+
+    def _replay_target(self, member_id: str, value: RecordValue | None) -> None:
+        self.target_size -= len(self.target(member_id))
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = target = from_topic_partitions(value.topic_partitions)
-            self.target_partition_count += len(target)
+            assert isinstance(value, self.FAMILIES.target_value)
+            self.targets[member_id] = target = value.target
+            self.target_size += len(target)
 
     def _replay_member(self, member_id: str, value: RecordValue | None) -> None:
         member = None
@@ -208,7 +266,9 @@ class ModernGroup(ABC, Generic[M]):
     def _replay_current(self, member_id: str, value: RecordValue | None) -> None:
         """Compaction may leave an assignment before its member's record, which follows."""
         if value is not None or member_id in self.members:
-            self._put(member_id, self._known_or_new(member_id).with_assignment(value))
+            member = self._known_or_new(member_id)
+            moved = member.without_assignment() if value is None else member.with_assignment(value)
+            self._put(member_id, moved)
 
     def _known_or_new(self, member_id: str) -> M:
         return self.members.get(member_id) or self._new_member(member_id)
@@ -230,12 +290,3 @@ class ModernGroup(ABC, Generic[M]):
         self._subscriptions[subscription] -= 1
         if not self._subscriptions[subscription]:
             del self._subscriptions[subscription]
-
-
-def epoch_refusal(kind: str, epoch: int, known_epoch: int) -> str:
-    size = "greater" if epoch > known_epoch else "smaller"
-    return (
-        f"The {kind} group member has a {size} member epoch ({epoch}) than the one known by the"
-        f" group coordinator ({known_epoch}). The member must abandon all its partitions and"
-        " rejoin."
-    )

@@ -1,11 +1,13 @@
-"""The common part of consumer group members and share group members."""
+"""The common part of the members of all groups that the coordinator assigns."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from ottla.groups.partitions import NOTHING, Assignment
-from ottla.groups.record import Record, RecordValue
+from ottla.groups.record import RecordValue
 from ottla.protocol.entities import entity
+
+A = TypeVar("A")  # What is assigned: partitions, or the tasks of a streams group.
 
 
 class Subscription(NamedTuple):
@@ -14,34 +16,56 @@ class Subscription(NamedTuple):
 
 
 @entity
-class ModernMember(ABC):
+class ModernMember(ABC, Generic[A]):
+    METADATA: ClassVar[type[Any]]  # The record value; its fields are those of the member.
+
     member_id: str
-    instance_id: str | None = None  # For a static member; share groups have none.
+    instance_id: str | None = None  # For a static member; only consumer groups have these.
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""
-    subscribed_topic_names: tuple[str, ...] = ()  # Sorted.
+    subscribed_topic_names: tuple[str, ...] = ()  # Sorted. Streams groups have a topology instead.
     epoch: int = 0
     previous_epoch: int = -1
-    assigned: Assignment = NOTHING
+    assigned: A
 
     @property
     def subscription(self) -> Subscription:
         return Subscription(self.subscribed_topic_names)
 
-    @abstractmethod
+    @property
+    def uses_classic_protocol(self) -> bool:
+        return False
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """How long the member may take to give up what it must; None if that is nothing."""
+        return None
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether the member has what the target of this epoch gives it."""
+        return self.epoch == epoch
+
     def metadata(self) -> RecordValue:
         """Everything but the epoch and the assignment."""
+        value: RecordValue = self.METADATA(
+            **{each.name: getattr(self, each.name) for each in fields(self.METADATA)}
+        )
+        return value
+
+    def with_metadata(self, value: RecordValue) -> Self:
+        assert isinstance(value, self.METADATA)
+        changes = {each.name: getattr(value, each.name) for each in fields(value)}
+        names = changes.get("subscribed_topic_names", ())
+        changes["subscribed_topic_names"] = tuple(sorted(set(names)))
+        return replace(self, **changes)
 
     @abstractmethod
-    def metadata_record(self, group_id: str) -> Record: ...
+    def assignment(self) -> RecordValue: ...
 
     @abstractmethod
-    def assignment_record(self, group_id: str) -> Record: ...
+    def with_assignment(self, value: RecordValue) -> Self: ...
 
     @abstractmethod
-    def with_metadata(self, value: RecordValue) -> Self: ...
-
-    @abstractmethod
-    def with_assignment(self, value: RecordValue | None) -> Self:
-        """None: the member is in the group, but was never assigned anything."""
+    def without_assignment(self) -> Self:
+        """The member is in the group, but was never assigned anything."""

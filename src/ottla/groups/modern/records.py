@@ -1,7 +1,8 @@
-"""Record value layouts shared by consumer groups and share groups."""
+"""Record value layouts shared by the groups that the coordinator assigns."""
 
 import uuid
 from dataclasses import field
+from typing import Self
 
 from ottla.groups.partitions import Assignment, assignment_of, by_topic
 from ottla.groups.record import ValueLayout, wire
@@ -49,6 +50,14 @@ class TopicPartitions(ValueLayout):
 @entity
 class TargetAssignmentMemberValue(ValueLayout):
     topic_partitions: tuple[TopicPartitions, ...]
+
+    @classmethod
+    def of(cls, target: Assignment) -> Self:
+        return cls(topic_partitions=to_topic_partitions(target))
+
+    @property
+    def target(self) -> Assignment:
+        return from_topic_partitions(self.topic_partitions)
 
 
 def to_topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:

@@ -30,5 +30,5 @@ def metadata_hash(counts: Mapping[UUID, int]) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-def subscribed_hash(group: ModernGroup[Any], catalog: TopicCatalog) -> int:
+def subscribed_hash(group: ModernGroup[Any, Any], catalog: TopicCatalog) -> int:
     return metadata_hash(partition_counts(group.subscribed_topics(), catalog))

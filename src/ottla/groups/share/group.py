@@ -7,8 +7,8 @@ Only partitions whose state has been initialized at the share coordinator are as
 """
 
 from collections.abc import Iterable
-from typing import Self
 
+from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.records import EpochValue
 from ottla.groups.partitions import NOTHING, Assignment, assignment_of
@@ -26,7 +26,7 @@ from ottla.groups.share.records import (
 from ottla.protocol.errors import ApiError, ErrorCode
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareMember, Assignment]):
     type_name = "share"
     protocol_type_name = "share"
     FAMILIES = Families(
@@ -42,12 +42,6 @@ class ShareGroup(ModernGroup[ShareMember]):
         super().__init__(group_id)
         self.state_partitions = ShareGroupStatePartitionMetadataValue()
         self.initialized: Assignment = NOTHING
-
-    def drafted(self) -> Self:
-        other = super().drafted()
-        other.state_partitions = self.state_partitions
-        other.initialized = self.initialized
-        return other
 
     @property
     def state_name(self) -> str:
@@ -103,3 +97,6 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def _new_member(self, member_id: str) -> ShareMember:
         return ShareMember(member_id=member_id)
+
+
+Draft = GroupDraft[ShareGroup]

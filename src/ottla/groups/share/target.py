@@ -1,14 +1,11 @@
 """The target assignment of a share group, and its partitions."""
 
 from ottla.groups.assignors.simple import assign_simple
-from ottla.groups.modern import target
-from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.subscription import metadata_hash, partition_counts
+from ottla.groups.modern.target import group_spec
 from ottla.groups.partitions import Assignment, all_partitions, by_topic
-from ottla.groups.share.group import ShareGroup
+from ottla.groups.share.group import Draft, ShareGroup
 from ottla.machine.catalog import TopicCatalog
-
-Draft = GroupDraft[ShareGroup]
 
 ASSIGNOR_NAME = "simple"
 
@@ -18,10 +15,14 @@ def subscribed_partitions(group: ShareGroup, catalog: TopicCatalog) -> Assignmen
     return frozenset(all_partitions(partition_counts(group.subscribed_topics(), catalog)))
 
 
+def assignable(group: ShareGroup, catalog: TopicCatalog) -> Assignment:
+    return group.initialized & subscribed_partitions(group, catalog)
+
+
 def assignable_hash(assignable: Assignment) -> int:
     return metadata_hash({topic_id: len(found) for topic_id, found in by_topic(assignable).items()})
 
 
-def write_target(draft: Draft, catalog: TopicCatalog, assignable: Assignment, now_ms: int) -> None:
-    spec = target.group_spec(draft.group, catalog)
-    target.write_target(draft, assign_simple(spec, assignable), now_ms)
+def write_target(draft: Draft, catalog: TopicCatalog, now_ms: int) -> None:
+    spec = group_spec(draft.group, catalog)
+    draft.write_target(assign_simple(spec, assignable(draft.group, catalog)), now_ms)

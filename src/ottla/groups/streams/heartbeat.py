@@ -8,8 +8,8 @@ the result has the internal topics that the caller should create.
 As in Kafka 4.3 there are no static members, warm-up tasks, regular expressions or topology updates.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest
@@ -23,16 +23,21 @@ from kio.schema.streams_group_heartbeat.v0.response import (
 from kio.static.primitive import i8, i32
 
 from ottla.groups.caller import Caller
-from ottla.groups.modern.draft import GroupDraft
-from ottla.groups.modern.group import epoch_refusal
-from ottla.groups.modern.subscription import metadata_hash, partition_counts
+from ottla.groups.modern.reconciliation import reconcile
+from ottla.groups.modern.subscription import subscribed_hash
+from ottla.groups.modern.validation import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    no_group,
+    validate_epoch,
+    validate_size,
+)
 from ottla.groups.state import CoordinatorState
 from ottla.groups.streams.assignor import MemberSpec, assign_sticky
 from ottla.groups.streams.config import StreamsConfig
 from ottla.groups.streams.endpoints import partitions_by_endpoint
-from ottla.groups.streams.group import StreamsGroup
-from ottla.groups.streams.member import StreamsMember
-from ottla.groups.streams.reconciliation import Holders, reconcile
+from ottla.groups.streams.group import Draft, StreamsGroup
+from ottla.groups.streams.member import StreamsMember, free_tasks
 from ottla.groups.streams.records import Endpoint, KeyValue, StreamsGroupTopologyValue
 from ottla.groups.streams.sessions import StreamsSessions
 from ottla.groups.streams.tasks import (
@@ -48,15 +53,12 @@ from ottla.groups.streams.topology import (
     Problem,
     Status,
     configure,
-    required_topics,
     topology_of,
 )
-from ottla.groups.streams.validation import JOIN_EPOCH, LEAVE_EPOCH, validate
+from ottla.groups.streams.validation import validate
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE, in_milliseconds, milliseconds
-
-Draft = GroupDraft[StreamsGroup]
 
 
 class StreamsHeartbeatResult(NamedTuple):
@@ -75,14 +77,11 @@ class _Seen(NamedTuple):
 class StreamsHeartbeat:
     def __init__(self, state: CoordinatorState) -> None:
         self._state = state
-        self._sessions = StreamsSessions(state, self._write_target)
+        self.sessions = StreamsSessions(state, self._write_target)
         # Volatile, by group id. A new coordinator starts without.
         self._seen: dict[str, _Seen] = {}
         self._endpoint_epochs: dict[str, int] = {}
         self._shutdowns: dict[str, str] = {}  # The member that asked for it.
-
-    def on_loaded(self, group: StreamsGroup, now_ms: int) -> None:
-        self._sessions.on_loaded(group, now_ms)
 
     def forget(self, group_id: str) -> None:
         """The group is gone."""
@@ -95,23 +94,23 @@ class StreamsHeartbeat:
     ) -> Result[StreamsHeartbeatResult]:
         validate(request)
         if request.member_epoch == LEAVE_EPOCH:
-            return self._leave(request)
+            return self._leave(request, now_ms)
         draft = self._open(request)
         was_empty = draft.group.is_empty
         owned = _owned(request)
         before = self._find(draft.group, request, owned)
         member = _updated(before, request, caller)
-        is_new = self._write_member(draft, member)
+        member_changed = draft.write_member(member)
         problems = self._write_topology(draft, request, member)
         configured = self._configured(draft.group)
         _validate_tasks(configured, owned)
-        self._maybe_begin_epoch(draft, configured, member_changed=is_new)
+        self._maybe_begin_epoch(draft, configured, member_changed=member_changed)
         group_id = request.group_id
         if was_empty:
             self._shutdowns.pop(group_id, None)
-            self._sessions.delay_first_target(group_id, self._config(group_id), now_ms)
+            self.sessions.delay_first_target(group_id, self._config(group_id), now_ms)
         member = self._advance(draft, member, owned, now_ms)
-        self._sessions.keep_alive(group_id, member, now_ms)
+        self.sessions.keep_alive(group_id, member, now_ms)
         if request.shutdown_application:
             self._shutdowns[group_id] = member.member_id
         problems += self._group_problems(group_id, configured)
@@ -137,12 +136,8 @@ class StreamsHeartbeat:
         if other is not None and other.type_name == "classic" and other.is_empty:
             if request.member_epoch == JOIN_EPOCH:
                 return Draft(StreamsGroup(group_id), other.tombstones())
-        elif other is not None:
-            raise ApiError(
-                ErrorCode.group_id_not_found,
-                f"{group_id} is not a streams group, but of type {other.type_name}",
-            )
-        raise _no_group(group_id)
+            other = None
+        raise no_group("streams", group_id, other)
 
     def _find(
         self,
@@ -152,25 +147,12 @@ class StreamsHeartbeat:
     ) -> StreamsMember:
         member_id = request.member_id
         if request.member_epoch == JOIN_EPOCH:
-            known = group.members.get(member_id)
-            if known is not None:
-                return known.with_assignment(None)
-            size_max = self._config(group.group_id).max_size
-            if len(group.members) >= size_max:
-                raise ApiError(
-                    ErrorCode.group_max_size_reached, f"the group has {size_max} members already"
-                )
-            return StreamsMember(member_id=member_id)
+            validate_size(group, member_id, self._config(group.group_id).max_size)
+            known = group.members.get(member_id) or StreamsMember(member_id=member_id)
+            return known.without_assignment()
         member = group.member(member_id)
-        _validate_epoch(member, request.member_epoch, owned)
+        validate_epoch(group.type_name, member, request.member_epoch, owned)
         return member
-
-    def _write_member(self, draft: Draft, member: StreamsMember) -> bool:
-        known = draft.group.members.get(member.member_id)
-        if known is not None and known.metadata() == member.metadata():
-            return False
-        draft.write(member.metadata_record(draft.group.group_id))
-        return True
 
     def _write_topology(
         self, draft: Draft, request: StreamsGroupHeartbeatRequest, member: StreamsMember
@@ -209,37 +191,30 @@ class StreamsHeartbeat:
         group = draft.group
         assert group.topology is not None
         validated_epoch = group.topology.epoch if configured.is_ready else -1
-        topics_hash = self._topics_hash(group)
-        configs = self._assignment_configs(group.group_id)
+        topics_hash = subscribed_hash(group, self._state.catalog)
+        standby_count = self._config(group.group_id).standby_count
+        configs = (KeyValue(key="num.standby.replicas", value=str(standby_count)),)
         after = (topics_hash, validated_epoch, configs)
         before = (group.metadata_hash, group.validated_topology_epoch, group.assignment_configs)
         if member_changed or after != before:
             draft.write(group.epoch_record(group.epoch + 1, *after))
-
-    def _topics_hash(self, group: StreamsGroup) -> int:
-        topics = required_topics(group.topology) if group.topology is not None else ()
-        return metadata_hash(partition_counts(topics, self._state.catalog))
-
-    def _assignment_configs(self, group_id: str) -> Mapping[str, str]:
-        return {"num.standby.replicas": str(self._config(group_id).standby_count)}
 
     def _advance(
         self, draft: Draft, member: StreamsMember, owned: TaskAssignment | None, now_ms: int
     ) -> StreamsMember:
         group_id = draft.group.group_id
         is_due = self._config(group_id).pace.is_target_due(draft.group, now_ms)
-        if is_due and not self._sessions.is_delayed(group_id):
+        if is_due and not self.sessions.is_delayed(group_id):
             self._write_target(draft, now_ms)
         group = draft.group
         others = (other for other in group.members.values() if other.member_id != member.member_id)
         target = group.target(member.member_id)
-        moved = reconcile(member, group.assignment_epoch, target, owned, Holders.of(others))
-        if moved != group.members[member.member_id]:
-            draft.write(moved.assignment_record(group_id))
+        free = partial(free_tasks, member, others)
+        moved = reconcile(member, group.assignment_epoch, target, owned, free)
+        draft.write_assignment(moved)
         return moved
 
     def _write_target(self, draft: Draft, now_ms: int) -> None:
-        """Writes only the differences from the last target."""
         group = draft.group
         configured = self._configured(group)
         task_counts = configured.task_counts if configured.is_ready else {}
@@ -248,17 +223,16 @@ class StreamsHeartbeat:
             for member_id, member in sorted(group.members.items())
         }
         targets = assign_sticky(specs, task_counts, self._config(group.group_id).standby_count)
-        for member_id, target in targets.items():
-            if group.targets.get(member_id) != target:
-                draft.write(group.target_record(member_id, target))
-        draft.write(group.assignment_epoch_record(group.epoch, now_ms))
+        draft.write_target(targets, now_ms)
 
     # Leaving.
 
-    def _leave(self, request: StreamsGroupHeartbeatRequest) -> Result[StreamsHeartbeatResult]:
+    def _leave(
+        self, request: StreamsGroupHeartbeatRequest, now_ms: int
+    ) -> Result[StreamsHeartbeatResult]:
         group = self._state.streams_groups.get(request.group_id)
         if group is None:
-            raise _no_group(request.group_id)
+            raise no_group("streams", request.group_id)
         member = group.member(request.member_id)
         response = StreamsGroupHeartbeatResponse(
             throttle_time=NO_THROTTLE,
@@ -275,14 +249,14 @@ class StreamsHeartbeat:
             endpoint_information_epoch=i32(0),
             partitions_by_user_endpoint=None,
         )
-        records = self._sessions.removal(group, member.member_id)
-        return Result(StreamsHeartbeatResult(response), records)
+        removal = self.sessions.removal(group, member.member_id, now_ms)
+        return Result(StreamsHeartbeatResult(response), removal.records)
 
     # The response.
 
     def _group_problems(self, group_id: str, configured: ConfiguredTopology) -> list[Problem]:
         problems = [] if configured.problem is None else [configured.problem]
-        if self._sessions.is_delayed(group_id):
+        if self.sessions.is_delayed(group_id):
             detail = "Assignment delayed due to the configured initial rebalance delay."
             problems.append(Problem(Status.ASSIGNMENT_DELAYED, detail))
         requested_by = self._shutdowns.get(group_id)
@@ -322,19 +296,15 @@ class StreamsHeartbeat:
             acceptable_recovery_lag=i32(0),
             task_offset_interval=milliseconds(0),
             status=(),
-            active_tasks=assigned and _task_ids(assigned.active),
-            standby_tasks=assigned and _task_ids(assigned.standby),
-            warmup_tasks=assigned and _task_ids(assigned.warmup),
+            active_tasks=None if assigned is None else _task_ids(assigned.active),
+            standby_tasks=None if assigned is None else _task_ids(assigned.standby),
+            warmup_tasks=None if assigned is None else _task_ids(assigned.warmup),
             endpoint_information_epoch=i32(endpoint_epoch),
             partitions_by_user_endpoint=endpoints,
         )
 
     def _config(self, group_id: str) -> StreamsConfig:
         return self._state.streams_config(group_id)
-
-
-def _no_group(group_id: str) -> ApiError:
-    return ApiError(ErrorCode.group_id_not_found, f"there is no streams group {group_id}")
 
 
 def _owned(request: StreamsGroupHeartbeatRequest) -> TaskAssignment | None:
@@ -346,20 +316,6 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> TaskAssignment | None:
             for role in (request.active_tasks, request.standby_tasks, request.warmup_tasks)
         )
     )
-
-
-def _validate_epoch(member: StreamsMember, epoch: int, owned: TaskAssignment | None) -> None:
-    """The previous epoch is accepted while the member owns only what it was assigned."""
-    if epoch == member.epoch:
-        return
-    is_repeated = epoch == member.previous_epoch and (
-        owned is not None and owned.is_within(member.assigned)
-    )
-    if not is_repeated:
-        raise ApiError(
-            ErrorCode.fenced_member_epoch,
-            epoch_refusal("streams", epoch, member.epoch),
-        )
 
 
 def _validate_tasks(configured: ConfiguredTopology, owned: TaskAssignment | None) -> None:

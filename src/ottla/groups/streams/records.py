@@ -8,12 +8,13 @@
 23 the topology
 """
 
+from collections.abc import Iterable
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from ottla.groups.modern.records import EpochValue, TargetAssignmentMetadataValue
 from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
-from ottla.groups.streams.tasks import Tasks, by_subtopology, tasks_of
+from ottla.groups.streams.tasks import TaskAssignment, Tasks, by_subtopology, tasks_of
 from ottla.protocol.entities import entity
 
 
@@ -80,6 +81,18 @@ class StreamsGroupTargetAssignmentMemberValue(ValueLayout):
     active_tasks: tuple[TaskIds, ...]
     standby_tasks: tuple[TaskIds, ...]
     warmup_tasks: tuple[TaskIds, ...]
+
+    @classmethod
+    def of(cls, target: TaskAssignment) -> Self:
+        return cls(
+            active_tasks=_to_task_ids(target.active),
+            standby_tasks=_to_task_ids(target.standby),
+            warmup_tasks=_to_task_ids(target.warmup),
+        )
+
+    @property
+    def target(self) -> TaskAssignment:
+        return from_task_ids(self.active_tasks, self.standby_tasks, self.warmup_tasks)
 
 
 @entity
@@ -164,12 +177,15 @@ STREAMS_FAMILIES: tuple[tuple[type[Any], type[Any]], ...] = (
 STREAMS_KEYS = tuple(key for key, _ in STREAMS_FAMILIES)
 
 
-def to_task_ids(tasks: Tasks) -> tuple[TaskIds, ...]:
+def _to_task_ids(tasks: Tasks) -> tuple[TaskIds, ...]:
     return tuple(
         TaskIds(subtopology_id=subtopology_id, partitions=partitions)
         for subtopology_id, partitions in by_subtopology(tasks).items()
     )
 
 
-def from_task_ids(items: tuple[TaskIds, ...] | tuple[CurrentTaskIds, ...]) -> Tasks:
-    return tasks_of((item.subtopology_id, item.partitions) for item in items)
+def from_task_ids(*roles: Iterable[TaskIds | CurrentTaskIds]) -> TaskAssignment:
+    """The roles are active, standby and warm-up."""
+    return TaskAssignment(
+        *(tasks_of((ids.subtopology_id, ids.partitions) for ids in role) for role in roles)
+    )

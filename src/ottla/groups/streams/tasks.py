@@ -6,7 +6,10 @@ about to become active.
 """
 
 from collections.abc import Iterable, Mapping
+from operator import and_, or_, sub
 from typing import NamedTuple
+
+from ottla.protocol.lazy_dataclass import dataclass
 
 
 class Task(NamedTuple):
@@ -19,30 +22,39 @@ Tasks = frozenset[Task]
 NO_TASKS: Tasks = frozenset()
 
 
-class TaskAssignment(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TaskAssignment:
+    """A set of copies of tasks, each in its role."""
+
     active: Tasks = NO_TASKS
     standby: Tasks = NO_TASKS
     warmup: Tasks = NO_TASKS
 
     @property
+    def roles(self) -> tuple[Tasks, Tasks, Tasks]:
+        return self.active, self.standby, self.warmup
+
+    @property
     def all(self) -> Tasks:
         return self.active | self.standby | self.warmup
 
+    def __len__(self) -> int:
+        return sum(map(len, self.roles))
+
     def __and__(self, other: "TaskAssignment") -> "TaskAssignment":
-        return TaskAssignment(*(ours & theirs for ours, theirs in zip(self, other, strict=True)))
+        return TaskAssignment(*map(and_, self.roles, other.roles))
 
     def __or__(self, other: "TaskAssignment") -> "TaskAssignment":
-        return TaskAssignment(*(ours | theirs for ours, theirs in zip(self, other, strict=True)))
+        return TaskAssignment(*map(or_, self.roles, other.roles))
 
     def __sub__(self, other: "TaskAssignment") -> "TaskAssignment":
-        return TaskAssignment(*(ours - theirs for ours, theirs in zip(self, other, strict=True)))
+        return TaskAssignment(*map(sub, self.roles, other.roles))
 
-    def meets(self, other: "TaskAssignment") -> bool:
-        """Whether both have some task in the same role."""
-        return any(not ours.isdisjoint(theirs) for ours, theirs in zip(self, other, strict=True))
+    def __le__(self, other: "TaskAssignment") -> bool:
+        return not self - other
 
-    def is_within(self, other: "TaskAssignment") -> bool:
-        return all(ours <= theirs for ours, theirs in zip(self, other, strict=True))
+    def isdisjoint(self, other: "TaskAssignment") -> bool:
+        return not self & other
 
 
 NOTHING = TaskAssignment()

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from ottla.groups.consumer.current_assignment import CurrentAssignmentBuilder
-from ottla.groups.consumer.member import ConsumerMember, MemberState
+from ottla.groups.consumer.member import ConsumerMember
+from ottla.groups.modern.reconciliation import MemberState, reconcile
 from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition
 
 TOPIC = UUID(int=1)
@@ -38,12 +38,7 @@ def step(
     owned: Assignment | None = None,
     held: Assignment = NOTHING,
 ) -> tuple[MemberState, int, int, Assignment, Assignment]:
-    after = CurrentAssignmentBuilder(
-        target_epoch=target_epoch,
-        target=target,
-        owned=owned,
-        holder=lambda partition: "other" if partition in held else None,
-    ).build(before)
+    after = reconcile(before, target_epoch, target, owned, lambda wanted: wanted - held)
     return (
         after.state,
         after.epoch,
@@ -81,7 +76,7 @@ def test_partitions_of_others_are_waited_for() -> None:
     before = member(assigned=parts(1))
 
     assert step(before, parts(1, 2, 3), held=parts(3)) == (
-        MemberState.UNRELEASED_PARTITIONS,
+        MemberState.UNRELEASED,
         12,
         10,
         parts(1, 2),
@@ -93,7 +88,7 @@ def test_revocation_comes_before_anything_else() -> None:
     before = member(assigned=parts(1, 2))
 
     assert step(before, parts(2, 3)) == (
-        MemberState.UNREVOKED_PARTITIONS,
+        MemberState.UNREVOKED,
         10,
         10,
         parts(2),
@@ -114,9 +109,9 @@ def test_what_the_member_does_not_own_need_not_be_revoked() -> None:
 
 
 def test_revocation_ends_when_the_member_says_so() -> None:
-    before = member(MemberState.UNREVOKED_PARTITIONS, assigned=parts(2), pending=parts(1))
+    before = member(MemberState.UNREVOKED, assigned=parts(2), pending=parts(1))
 
-    unchanged = (MemberState.UNREVOKED_PARTITIONS, 10, 9, parts(2), parts(1))
+    unchanged = (MemberState.UNREVOKED, 10, 9, parts(2), parts(1))
     assert step(before, parts(2, 3)) == unchanged
     assert step(before, parts(2, 3), owned=parts(1, 2)) == unchanged
     assert step(before, parts(2, 3), owned=parts(2)) == (
@@ -129,10 +124,10 @@ def test_revocation_ends_when_the_member_says_so() -> None:
 
 
 def test_a_newer_target_may_take_more_away() -> None:
-    before = member(MemberState.UNREVOKED_PARTITIONS, assigned=parts(2, 3), pending=parts(1))
+    before = member(MemberState.UNREVOKED, assigned=parts(2, 3), pending=parts(1))
 
     assert step(before, parts(3), owned=parts(2, 3)) == (
-        MemberState.UNREVOKED_PARTITIONS,
+        MemberState.UNREVOKED,
         10,
         10,
         parts(3),
@@ -142,9 +137,7 @@ def test_a_newer_target_may_take_more_away() -> None:
 
 def test_a_member_remembers_since_when_it_has_what_it_keeps() -> None:
     def moved(before: ConsumerMember, target: Assignment, epoch: int) -> ConsumerMember:
-        return CurrentAssignmentBuilder(
-            target_epoch=epoch, target=target, owned=target, holder=lambda _: None
-        ).build(before)
+        return reconcile(before, epoch, target, target, lambda wanted: wanted)
 
     first = moved(member(epoch=0), parts(1, 2), 5)
     second = moved(first, parts(2, 3), 6)
@@ -159,22 +152,22 @@ def test_a_member_remembers_since_when_it_has_what_it_keeps() -> None:
     assert not third.has_had_since(6, parts(4))
     assert third.has_had_since(7, parts(4))
     assert not third.has_had_since(7, parts(1))
-    kept = third.with_assignment(third.assignment_record("g").value)
+    kept = third.with_assignment(third.assignment())
     assert kept == third
 
 
 def test_a_waiting_member_gets_what_was_released() -> None:
-    before = member(MemberState.UNRELEASED_PARTITIONS, epoch=12, assigned=parts(1))
+    before = member(MemberState.UNRELEASED, epoch=12, assigned=parts(1))
 
-    assert step(before, parts(1, 2), held=parts(2))[0] is MemberState.UNRELEASED_PARTITIONS
+    assert step(before, parts(1, 2), held=parts(2))[0] is MemberState.UNRELEASED
     assert step(before, parts(1, 2)) == (MemberState.STABLE, 12, 12, parts(1, 2), NOTHING)
 
 
 def test_a_waiting_member_for_which_nothing_changed_is_the_same() -> None:
-    before = member(MemberState.UNRELEASED_PARTITIONS, epoch=12, assigned=parts(1))
+    before = member(MemberState.UNRELEASED, epoch=12, assigned=parts(1))
 
     assert step(before, parts(1, 2), held=parts(2)) == (
-        MemberState.UNRELEASED_PARTITIONS,
+        MemberState.UNRELEASED,
         12,
         11,
         parts(1),
