@@ -30,12 +30,12 @@ def test_the_defaults_are_valid_and_go_together() -> None:
 @pytest.mark.parametrize(
     ("key", "defaults"),
     [
-        (consumer.CONSUMER_SESSION_TIMEOUT_MS, (45_000, 45_000, 60_000)),
-        (consumer.CONSUMER_HEARTBEAT_INTERVAL_MS, (5_000, 5_000, 15_000)),
-        (consumer.CONSUMER_ASSIGNMENT_INTERVAL_MS, (0, 1_000, 15_000)),
-        (share.SHARE_SESSION_TIMEOUT_MS, (45_000, 45_000, 60_000)),
-        (share.SHARE_HEARTBEAT_INTERVAL_MS, (5_000, 5_000, 15_000)),
-        (share.SHARE_ASSIGNMENT_INTERVAL_MS, (0, 1_000, 15_000)),
+        (consumer.MEMBERSHIP.session_timeout_ms, (45_000, 45_000, 60_000)),
+        (consumer.MEMBERSHIP.heartbeat_interval_ms, (5_000, 5_000, 15_000)),
+        (consumer.MEMBERSHIP.assignment_interval_ms, (0, 1_000, 15_000)),
+        (share.MEMBERSHIP.session_timeout_ms, (45_000, 45_000, 60_000)),
+        (share.MEMBERSHIP.heartbeat_interval_ms, (5_000, 5_000, 15_000)),
+        (share.MEMBERSHIP.assignment_interval_ms, (0, 1_000, 15_000)),
         (share.SHARE_RECORD_LOCK_DURATION_MS, (15_000, 30_000, 60_000)),
         (share.SHARE_DELIVERY_COUNT_LIMIT, (2, 5, 10)),
         (share.SHARE_PARTITION_MAX_RECORD_LOCKS, (100, 2_000, 4_000)),

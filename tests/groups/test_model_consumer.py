@@ -23,7 +23,7 @@ from kio.schema.consumer_group_describe.v1.response import DescribedGroup
 from kio.schema.consumer_group_heartbeat.v1.response import ConsumerGroupHeartbeatResponse
 from tests.groups.kit import Coordinator
 
-from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
+from ottla.groups.consumer.config import MEMBERSHIP, ConsumerConfig
 from ottla.protocol.errors import ApiError, ErrorCode
 
 TopicPartition = tuple[str, int]
@@ -265,7 +265,7 @@ class BatchedConsumerGroupModel(ConsumerGroupModel):
     config: ClassVar[dict[str, Any]] = {
         "consumer": ConsumerConfig(
             pace=replace(
-                DEFAULT_PACE,
+                MEMBERSHIP.default_pace,
                 assignment_interval_ms=3,
                 assignment_us_each=1_000_000,
                 assignment_waits_above=0,

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 from kio.schema.join_group.v9.response import JoinGroupResponse, JoinGroupResponseMember
 from tests.groups.kit import Coordinator, Reply, subscription
 
-from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
+from ottla.groups.consumer.config import MEMBERSHIP, ConsumerConfig
 from ottla.groups.consumer_protocol import parse_assignment, parse_subscription, write_assignment
 from ottla.protocol.errors import ApiError, ErrorCode
 
@@ -263,7 +263,7 @@ class BatchedMigrationModel(MigrationModel):
     config: ClassVar[dict[str, Any]] = {
         "consumer": ConsumerConfig(
             pace=replace(
-                DEFAULT_PACE,
+                MEMBERSHIP.default_pace,
                 assignment_interval_ms=3,
                 assignment_us_each=1_000_000,
                 assignment_waits_above=0,

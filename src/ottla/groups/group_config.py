@@ -15,19 +15,16 @@ GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
 )
 
 _BOUNDED_KEYS = (*consumer.BOUNDED_KEYS, *share.BOUNDED_KEYS, *streams.BOUNDED_KEYS)
-_SESSIONS = (
-    (consumer.CONSUMER_SESSION_TIMEOUT_MS, consumer.CONSUMER_HEARTBEAT_INTERVAL_MS),
-    (share.SHARE_SESSION_TIMEOUT_MS, share.SHARE_HEARTBEAT_INTERVAL_MS),
-    (streams.STREAMS_SESSION_TIMEOUT_MS, streams.STREAMS_HEARTBEAT_INTERVAL_MS),
-)
+_MEMBERSHIPS = (consumer.MEMBERSHIP, share.MEMBERSHIP, streams.MEMBERSHIP)
 
 
 def validate_group(group: ConfigValues, broker: ConfigValues) -> None:
     """`group` has the values of group keys, falling back to the broker's synonyms."""
     for key in _BOUNDED_KEYS:
         key.validate(group, broker)
-    for session_timeout, heartbeat_interval in _SESSIONS:
-        _validate_session(session_timeout.group_key, heartbeat_interval.group_key, group)
+    for keys in _MEMBERSHIPS:
+        session, heartbeat = keys.session_timeout_ms, keys.heartbeat_interval_ms
+        _validate_session(session.group_key, heartbeat.group_key, group)
     count_key = streams.STREAMS_NUM_STANDBY_REPLICAS
     _validate_standbys(count_key, group[count_key], broker)
 
@@ -35,8 +32,9 @@ def validate_group(group: ConfigValues, broker: ConfigValues) -> None:
 def validate_broker(broker: ConfigValues) -> None:
     for key in _BOUNDED_KEYS:
         key.validate_broker(broker)
-    for session_timeout, heartbeat_interval in _SESSIONS:
-        _validate_session(session_timeout.broker_key, heartbeat_interval.broker_key, broker)
+    for keys in _MEMBERSHIPS:
+        session, heartbeat = keys.session_timeout_ms, keys.heartbeat_interval_ms
+        _validate_session(session.broker_key, heartbeat.broker_key, broker)
     count_key = streams.GROUP_STREAMS_NUM_STANDBY_REPLICAS
     _validate_standbys(count_key, broker[count_key], broker)
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from kio.schema.consumer_group_describe.v1.response import DescribedGroup
 from tests.groups.kit import Coordinator, subscription
 
-from ottla.groups.consumer.config import DEFAULT_PACE, ConsumerConfig
+from ottla.groups.consumer.config import MEMBERSHIP, ConsumerConfig
 from ottla.protocol.errors import ErrorCode
 
 ALL_OF_T = {("t", partition) for partition in range(4)}
 WAIT_MS = 1_000
 # Otherwise so few members and partitions would not have to wait.
 SLOW = replace(
-    DEFAULT_PACE,
+    MEMBERSHIP.default_pace,
     assignment_interval_ms=WAIT_MS,
     assignment_us_each=1_000_000,
     assignment_waits_above=0,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
+from ottla.groups.modern.config import membership_keys
 from ottla.protocol.config import (
     ConfigKey,
     ConfigType,
@@ -59,29 +60,7 @@ def _group_key(
     return ConfigKey(name, kind, default, doc, validator=validator, synonym=f"group.{name}")
 
 
-SHARE_SESSION_TIMEOUT_MS = bounded_key(
-    "share.session.timeout.ms",
-    Limit(45_000, least=1),
-    "A member of a share group that sends no heartbeat for this long is removed.",
-    low=Limit(45_000, least=1),
-    high=Limit(60_000, least=1),
-)
-SHARE_HEARTBEAT_INTERVAL_MS = bounded_key(
-    "share.heartbeat.interval.ms",
-    Limit(5_000, least=1),
-    "How often members of a share group send a heartbeat.",
-    low=Limit(5_000, least=1),
-    high=Limit(15_000, least=1),
-)
-SHARE_ASSIGNMENT_INTERVAL_MS = bounded_key(
-    "share.assignment.interval.ms",
-    Limit(1_000, least=0),
-    "The longest time between two assignments of a share group. The actual time is 0.1 ms for "
-    "each member and partition, and none below 100 of them.",
-    low=Limit(0, least=0),
-    high=Limit(15_000, least=0),
-    dynamic=True,
-)
+MEMBERSHIP = membership_keys("share")
 SHARE_RECORD_LOCK_DURATION_MS = bounded_key(
     "share.record.lock.duration.ms",
     Limit(30_000, least=1_000, most=3_600_000),
@@ -204,9 +183,7 @@ SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
 )
 
 BOUNDED_KEYS = (
-    SHARE_SESSION_TIMEOUT_MS,
-    SHARE_HEARTBEAT_INTERVAL_MS,
-    SHARE_ASSIGNMENT_INTERVAL_MS,
+    *MEMBERSHIP.bounded,
     SHARE_RECORD_LOCK_DURATION_MS,
     SHARE_DELIVERY_COUNT_LIMIT,
     SHARE_PARTITION_MAX_RECORD_LOCKS,
@@ -231,13 +208,6 @@ GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
     *_UNBOUNDED_KEYS,
 )
 
-GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS = int_key(
-    "group.share.rebalance.heartbeat.interval.ms",
-    200,
-    "How often members of a share group send a heartbeat for some time after a change. Longer in "
-    "groups of more than 40 members, but never longer than the heartbeat interval.",
-    validator=between(1, INT_MAX),
-)
 GROUP_SHARE_MAX_SIZE = int_key(
     "group.share.max.size",
     200,
@@ -292,7 +262,7 @@ STATE_TOPIC_PRUNE_INTERVAL_MS = int_key(
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     *broker_keys_of(BOUNDED_KEYS),
     *map(_broker_key, _UNBOUNDED_KEYS),
-    GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS,
+    MEMBERSHIP.rebalance_heartbeat_interval_ms,
     GROUP_SHARE_MAX_SIZE,
     GROUP_SHARE_MAX_SHARE_SESSIONS,
     STATE_TOPIC_NUM_PARTITIONS,
@@ -304,14 +274,6 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
 )
 
 
-def _pace(group: ConfigValues, broker: ConfigValues) -> Pace:
-    return Pace(
-        assignment_interval_ms=SHARE_ASSIGNMENT_INTERVAL_MS.value(group, broker),
-        heartbeat_interval_ms=SHARE_HEARTBEAT_INTERVAL_MS.value(group, broker),
-        rebalance_heartbeat_interval_ms=broker[GROUP_SHARE_REBALANCE_HEARTBEAT_INTERVAL_MS],
-    )
-
-
 def _delivery_count_limit(group: ConfigValues, broker: ConfigValues) -> int:
     attempts = group[SHARE_DELIVERY_ATTEMPTS_MAX]
     if attempts == NO_LIMIT:
@@ -319,15 +281,12 @@ def _delivery_count_limit(group: ConfigValues, broker: ConfigValues) -> int:
     return attempts or SHARE_DELIVERY_COUNT_LIMIT.value(group, broker)
 
 
-DEFAULT_PACE = _pace(ConfigValues(), ConfigValues())
-
-
 @entity
 class ShareConfig:
     """The effective settings of a share group."""
 
-    session_timeout_ms: int = SHARE_SESSION_TIMEOUT_MS.group_key.default
-    pace: Pace = DEFAULT_PACE
+    session_timeout_ms: int = MEMBERSHIP.session_timeout_ms.group_key.default
+    pace: Pace = MEMBERSHIP.default_pace
     max_size: int = GROUP_SHARE_MAX_SIZE.default
     record_lock_duration_ms: int = SHARE_RECORD_LOCK_DURATION_MS.group_key.default
     delivery_count_limit: int = SHARE_DELIVERY_COUNT_LIMIT.group_key.default
@@ -349,8 +308,8 @@ class ShareConfig:
     def of(cls, group: ConfigValues, broker: ConfigValues) -> "ShareConfig":
         """`group` has the values of group keys, falling back to the broker's synonyms."""
         return cls(
-            session_timeout_ms=SHARE_SESSION_TIMEOUT_MS.value(group, broker),
-            pace=_pace(group, broker),
+            session_timeout_ms=MEMBERSHIP.session_timeout_ms.value(group, broker),
+            pace=MEMBERSHIP.pace(group, broker),
             max_size=broker[GROUP_SHARE_MAX_SIZE],
             record_lock_duration_ms=SHARE_RECORD_LOCK_DURATION_MS.value(group, broker),
             delivery_count_limit=_delivery_count_limit(group, broker),
