@@ -19,7 +19,7 @@ def partition(**fields: Any) -> PartitionRecord:
 def change_of(
     old: PartitionRecord, *active: int, min_isr: int = 1, **options: Any
 ) -> PartitionChange:
-    return PartitionChange.of(old, active.__contains__, min_isr, **options)
+    return PartitionChange(old, active.__contains__, min_isr, **options)
 
 
 def record(**fields: Any) -> PartitionChangeRecord:

@@ -22,7 +22,7 @@ others.
 
 from collections.abc import Container, Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
@@ -194,14 +194,7 @@ class BrokerControl:
             moves = self._moves_from(broker, request.offline_log_dirs)
             records = list(islice(moves, PARTITIONS_PER_STEP))
             if next(moves, None) is None:
-                records.insert(
-                    0,
-                    BrokerRegistrationChangeRecord(
-                        broker_id=broker.broker_id,
-                        broker_epoch=broker.broker_epoch,
-                        log_dirs=left,
-                    ),
-                )
+                records.insert(0, _change(broker, log_dirs=left))
         response = BrokerHeartbeatResponse(
             throttle_time=NO_THROTTLE,
             error_code=ErrorCode.none,
@@ -290,15 +283,10 @@ class BrokerControl:
             self._leadership.leaving.add(broker.broker_id)
             return records
         self._leadership.leaving.discard(broker.broker_id)
-        fence = BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=FENCE
-        )
-        return [fence, *records]
+        return [_change(broker, fenced=FENCE), *records]
 
     def _unfence(self, broker: RegisterBrokerRecord, now_ms: int) -> list[MetadataRecord]:
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, fenced=UNFENCE
-        )
+        change = _change(broker, fenced=UNFENCE)
         elected = self._elections.elect_with(broker.broker_id)
         records: list[MetadataRecord] = [change, *islice(elected, PARTITIONS_PER_STEP)]
         if next(elected, None) is not None:
@@ -311,13 +299,7 @@ class BrokerControl:
         records: list[MetadataRecord] = []
         if self._index.leads_any(broker_id):
             if not broker.in_controlled_shutdown:
-                records.append(
-                    BrokerRegistrationChangeRecord(
-                        broker_id=broker_id,
-                        broker_epoch=broker.broker_epoch,
-                        in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN,
-                    )
-                )
+                records.append(_change(broker, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN))
             moves = self._moves(broker_id, Departure.INTACT)
             records.extend(islice(moves, PARTITIONS_PER_STEP))
             self._sessions.set_shutdown_offset(broker_id, next_offset + len(records) - 1)
@@ -331,29 +313,21 @@ class BrokerControl:
 
     def _moves(self, broker_id: int, departure: Departure) -> Iterator[PartitionChangeRecord]:
         """The changes that take the broker out of its partitions."""
-        partitions: Iterator[PartitionRecord]
-        if departure is Departure.INTACT:
-            partitions = self._index.in_sync(broker_id)
-        else:
-            partitions = self._index.in_sync_or_eligible(broker_id)
-        for partition in partitions:
-            change = self._leadership.change(partition)
-            change.remove(broker_id, departure)
-            record = change.record()
-            if record is not None:
-                yield record
+        is_intact = departure is Departure.INTACT
+        find = self._index.in_sync if is_intact else self._index.in_sync_or_eligible
+        return self._removals(broker_id, find(broker_id), departure)
 
     def _moves_from(
         self, broker: RegisterBrokerRecord, offline: Container[UUID | None]
     ) -> Iterator[MetadataRecord]:
         """The changes that take some directories of a broker out of service."""
-        for partition in self._index.in_sync(broker.broker_id):
-            if directory_of(partition, broker.broker_id) in offline:
-                change = self._leadership.change(partition)
-                change.remove(broker.broker_id, Departure.INTACT)
-                record = change.record()
-                if record is not None:
-                    yield record
+        broker_id = broker.broker_id
+        lost = (
+            partition
+            for partition in self._index.in_sync(broker_id)
+            if directory_of(partition, broker_id) in offline
+        )
+        return self._removals(broker_id, lost, Departure.INTACT)
 
     def _moves_to_room(self, broker: RegisterBrokerRecord) -> Iterator[MetadataRecord]:
         """The changes that take its full directories out of service, where others have room.
@@ -361,17 +335,25 @@ class BrokerControl:
         An in-sync replica that cannot take records would hold up the others. Partitions that no
         other replica can lead stay, to be read.
         """
-        leadership = self._leadership
-        for partition in self._index.in_sync(broker.broker_id):
-            if not leadership.has_room(partition, broker.broker_id) and any(
+        leadership, broker_id = self._leadership, broker.broker_id
+        stuck = (
+            partition
+            for partition in self._index.in_sync(broker_id)
+            if not leadership.has_room(partition, broker_id)
+            and any(
                 leadership.is_active(other) and leadership.has_room(partition, other)
                 for other in partition.isr
-            ):
-                change = leadership.change(partition)
-                change.remove(broker.broker_id, Departure.INTACT)
-                record = change.record()
-                if record is not None:
-                    yield record
+            )
+        )
+        return self._removals(broker_id, stuck, Departure.INTACT)
+
+    def _removals(
+        self, broker_id: int, partitions: Iterable[PartitionRecord], departure: Departure
+    ) -> Iterator[PartitionChangeRecord]:
+        for partition in partitions:
+            change = self._leadership.change(partition)
+            change.remove(broker_id, departure)
+            yield from change.records()
 
 
 def _find(image: MetadataImage, broker_id: int) -> RegisterBrokerRecord:
@@ -386,6 +368,12 @@ def _without_configs(image: MetadataImage, broker_id: int) -> Iterator[ConfigRec
         yield ConfigRecord(
             resource_type=BROKER_RESOURCE, resource_name=str(broker_id), name=name, value=None
         )
+
+
+def _change(broker: RegisterBrokerRecord, **changes: Any) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.broker_epoch, **changes
+    )
 
 
 def _fences(records: list[MetadataRecord]) -> bool:

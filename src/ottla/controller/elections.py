@@ -51,9 +51,7 @@ class ElectionControl:
             change = leadership.change(partition)
             if leadership.has_replica(partition, broker_id):
                 change.also_active = broker_id
-            record = change.record()
-            if record is not None:
-                yield record
+            yield from change.records()
 
     def _elect_in_turn(self, now_ms: int) -> Result[None]:
         records = tuple(islice(self._pending(), ELECTIONS_PER_STEP))
@@ -70,6 +68,4 @@ class ElectionControl:
             if partition.leader != NO_LEADER
         )
         for partition, election in chain(leaderless, not_preferred):
-            record = self._leadership.change(partition, election).record()
-            if record is not None:
-                yield record
+            yield from self._leadership.change(partition, election).records()

@@ -86,7 +86,7 @@ class Leadership:
         if election is None:
             is_unclean = self._is_unclean(topic, pending)
             election = Election.UNCLEAN if is_unclean else Election.ONLINE
-        return PartitionChange.of(
+        return PartitionChange(
             partition,
             lambda broker_id: self.is_active(broker_id) and self.has_replica(partition, broker_id),
             self._stored(topic, MIN_INSYNC_REPLICAS, pending) or MIN_INSYNC_REPLICAS.default,
@@ -113,9 +113,7 @@ class Leadership:
         for partition in index.with_eligible_leaders_or_leaderless():
             topic = self._image.topics_by_id[partition.topic_id].name
             if _ALL_BROKERS in resources or (TOPIC_RESOURCE, topic) in resources:
-                record = self.change(partition, pending=pending).record()
-                if record is not None:
-                    yield record
+                yield from self.change(partition, pending=pending).records()
 
     def _is_unclean(self, topic: str, pending: Pending) -> bool:
         key = UNCLEAN_LEADER_ELECTION_ENABLE

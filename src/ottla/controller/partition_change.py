@@ -15,7 +15,8 @@ returns the record that makes the change, or None if there is nothing to change.
 """
 
 import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import field
 from typing import Any, Final
 from uuid import UUID
 
@@ -51,44 +52,34 @@ class PartitionChange:
     partition: PartitionRecord
     is_active: Callable[[int], bool]
     min_isr: int
-    election: Election
-    isr: Replicas
-    replicas: Replicas
-    removing: Replicas
-    adding: Replicas
-    recovery_state: i8
-    has_room: Callable[[int], bool]
+    election: Election = Election.ONLINE
+    has_room: Callable[[int], bool] = lambda _: True
+    isr: Replicas = field(init=False)
+    replicas: Replicas = field(init=False)
+    removing: Replicas = field(init=False)
+    adding: Replicas = field(init=False)
+    recovery_state: i8 = field(init=False)
     gone: int = NO_LEADER
     departure: Departure = Departure.INTACT
     also_active: int = NO_LEADER  # As a result of this change.
     moved: tuple[int, UUID | None] = (NO_LEADER, None)  # A replica, and its directory.
 
-    @classmethod
-    def of(
-        cls,
-        partition: PartitionRecord,
-        is_active: Callable[[int], bool],
-        min_isr: int,
-        election: Election = Election.ONLINE,
-        has_room: Callable[[int], bool] = lambda _: True,
-    ) -> "PartitionChange":
-        return cls(
-            partition,
-            is_active,
-            min_isr,
-            election,
-            partition.isr,
-            partition.replicas,
-            partition.removing_replicas,
-            partition.adding_replicas,
-            partition.leader_recovery_state,
-            has_room,
-        )
+    def __post_init__(self) -> None:
+        partition = self.partition
+        self.isr, self.replicas = partition.isr, partition.replicas
+        self.removing, self.adding = partition.removing_replicas, partition.adding_replicas
+        self.recovery_state = partition.leader_recovery_state
 
     def remove(self, broker_id: int, departure: Departure) -> None:
         """The broker neither leads nor is in sync any more."""
         self.isr = _without(self.isr, (broker_id,))
         self.gone, self.departure = broker_id, departure
+
+    def records(self) -> Iterator[PartitionChangeRecord]:
+        """None or one."""
+        record = self.record()
+        if record is not None:
+            yield record
 
     def record(self) -> PartitionChangeRecord | None:
         self._maybe_complete_reassignment()
