@@ -96,7 +96,7 @@ BUGS = (
     Bug("counts an observer", ((Leadership, "majority_offset", _counts_observers),)),
     Bug(
         "changes voters while a change is under way",
-        ((VoterChanges, "_refusal", lambda *_: None),),
+        ((VoterChanges, "_validate_ready", lambda *_: None),),
         faults={"voter_changes": True, "observers": 2},
     ),
 )

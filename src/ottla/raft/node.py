@@ -156,7 +156,10 @@ class RaftNode:
         elif body.cluster_id not in (None, quorum.identity.cluster_id):
             quorum.reply(message, quorum.answer(body, ErrorCode.inconsistent_cluster_id))
         else:
-            response = handle(message, body)
+            try:
+                response = handle(message, body)
+            except ApiError as error:
+                response = quorum.answer(body, error.code, error.message)
             if response is not None:
                 quorum.reply(message, response)
         self._go_on()

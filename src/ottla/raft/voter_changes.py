@@ -8,7 +8,7 @@ itself.
 Omitted: Kafka asks the new voter for its versions before it adds it; here the driver may.
 """
 
-from ottla.protocol.errors import ErrorCode
+from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.raft.leadership import Leadership
 from ottla.raft.messages import (
@@ -45,12 +45,9 @@ class VoterChanges:
     # Requests.
 
     def handle_add(self, message: Message, request: AddRaftVoterRequest) -> Response | None:
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
+        self._validate_ready()
         if self._quorum.voters.latest.voter(request.voter.id) is not None:
-            return self._refuse(
-                request,
+            raise ApiError(
                 ErrorCode.duplicate_voter,
                 f"node {request.voter.id} is a voter; remove it before it is added anew",
             )
@@ -59,33 +56,25 @@ class VoterChanges:
         return None
 
     def handle_remove(self, message: Message, request: RemoveRaftVoterRequest) -> Response | None:
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
+        self._validate_ready()
         voters = self._quorum.voters.latest
         if request.voter not in voters:
-            return self._refuse(
-                request, ErrorCode.voter_not_found, f"node {request.voter.id} is not a voter"
-            )
+            raise ApiError(ErrorCode.voter_not_found, f"node {request.voter.id} is not a voter")
         if len(voters) == 1:
-            return self._refuse(
-                request, ErrorCode.invalid_request, "the last voter cannot be removed"
-            )
+            raise ApiError(ErrorCode.invalid_request, "the last voter cannot be removed")
         self._begin(message, request, voters.without_voter(request.voter))
         return None
 
     def handle_update(self, message: Message, request: UpdateRaftVoterRequest) -> Response | None:
         code = self._leadership.refusal(request.current_leader_epoch)
         if code is not None:
-            return self._refuse(request, code)
-        refusal = self._refusal(request)
-        if refusal is not None:
-            return refusal
+            raise ApiError(code)
+        self._validate_ready()
         voters = self._quorum.voters.latest
         if request.voter not in voters:
-            return self._refuse(request, ErrorCode.voter_not_found)
+            raise ApiError(ErrorCode.voter_not_found)
         if not request.min_supported_version <= KRAFT_VERSION_MAX <= request.max_supported_version:
-            return self._refuse(request, ErrorCode.invalid_request)
+            raise ApiError(ErrorCode.invalid_request)
         updated = Voter(
             request.voter,
             request.listeners,
@@ -102,28 +91,16 @@ class VoterChanges:
         deadline_ms = self._quorum.now_ms + self._quorum.config.request_timeout_ms
         self._change = _Change(message, request, self._quorum.epoch, deadline_ms, end_offset)
 
-    def _refusal(self, request: VoterChangeRequest) -> Response | None:
-        state = self._leadership.state
+    def _validate_ready(self) -> None:
+        """The voters can be changed now."""
+        leadership, state = self._leadership, self._leadership.state
         if state is None:
-            return self._refuse(
-                request, ErrorCode.not_leader_or_follower, "another node leads the quorum"
-            )
-        if not self._leadership.has_committed(state.epoch_start_offset):
-            return self._refuse(
-                request, ErrorCode.request_timed_out, "the leader is new; try again"
-            )
-        if self._change is not None or not self._leadership.has_committed(
-            self._quorum.voters.latest_offset
-        ):
-            return self._refuse(
-                request, ErrorCode.request_timed_out, "another change of the voters is under way"
-            )
-        return None
-
-    def _refuse(
-        self, request: VoterChangeRequest, code: ErrorCode, message: str | None = None
-    ) -> Response:
-        return self._quorum.answer(request, code, message)
+            raise ApiError(ErrorCode.not_leader_or_follower, "another node leads the quorum")
+        if not leadership.has_committed(state.epoch_start_offset):
+            raise ApiError(ErrorCode.request_timed_out, "the leader is new; try again")
+        latest_offset = self._quorum.voters.latest_offset
+        if self._change is not None or not leadership.has_committed(latest_offset):
+            raise ApiError(ErrorCode.request_timed_out, "another change of the voters is under way")
 
     # Progress.
 

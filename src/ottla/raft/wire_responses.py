@@ -88,55 +88,36 @@ def _log_end(offset: int, epoch: int) -> OffsetAndEpoch | None:
     return None if epoch == _NO_EPOCH else OffsetAndEpoch(offset, epoch)
 
 
-def _leader_to_wire(kind: Any, response: Any, **details: object) -> tuple[Any, dict[str, Any]]:
-    """The topics of Vote, BeginQuorumEpoch or EndQuorumEpoch, and the fields besides them."""
-    partition = kind.PartitionData(
-        partition_index=METADATA_PARTITION,
-        error_code=response.error_code,
-        leader_id=BrokerId(response.leader_id),
-        leader_epoch=i32(response.leader_epoch),
-        **details,
-    )
-    topic = kind.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return _about(topic, response.error_code), _top_fields(kind, response)
+def _leader_to_wire(kind: Any, entity: type[Any], *details: str) -> Callable[[Any], object]:
+    """For Vote, BeginQuorumEpoch or EndQuorumEpoch; `details` are fields of the partition."""
+
+    def to_wire(response: Any) -> object:
+        partition = kind.PartitionData(
+            partition_index=METADATA_PARTITION,
+            error_code=response.error_code,
+            leader_id=BrokerId(response.leader_id),
+            leader_epoch=i32(response.leader_epoch),
+            **{name: getattr(response, name) for name in details},
+        )
+        topic = kind.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        return entity(topics=_about(topic, response.error_code), **_top_fields(kind, response))
+
+    return to_wire
 
 
-def _leader_from_wire(entity: Any, name: str, *details: str) -> dict[str, Any]:
-    if entity.error_code is not ErrorCode.none:
-        return _nobody(entity)
-    partition = metadata_partition(entity.topics)
-    fields = ("error_code", "leader_id", "leader_epoch", *details)
-    return {
-        **{field: getattr(partition, field) for field in fields},
-        "node_endpoints": _endpoints(entity, name),
-    }
+def _leader_from_wire(
+    kind: Callable[..., Response], *details: str
+) -> Callable[[Any, str], Response]:
+    names = ("error_code", "leader_id", "leader_epoch", *details)
 
+    def from_wire(entity: Any, listener_name: str) -> Response:
+        if entity.error_code is not ErrorCode.none:
+            return kind(**_nobody(entity))
+        partition = metadata_partition(entity.topics)
+        fields = {name: getattr(partition, name) for name in names}
+        return kind(**fields, node_endpoints=_endpoints(entity, listener_name))
 
-def _vote_to_wire(response: VoteResponse) -> vote.VoteResponse:
-    topics, fields = _leader_to_wire(vote, response, vote_granted=response.vote_granted)
-    return vote.VoteResponse(topics=topics, **fields)
-
-
-def _vote_from_wire(entity: vote.VoteResponse, name: str) -> VoteResponse:
-    return VoteResponse(**_leader_from_wire(entity, name, "vote_granted"))
-
-
-def _begin_to_wire(response: BeginQuorumEpochResponse) -> begin.BeginQuorumEpochResponse:
-    topics, fields = _leader_to_wire(begin, response)
-    return begin.BeginQuorumEpochResponse(topics=topics, **fields)
-
-
-def _begin_from_wire(entity: begin.BeginQuorumEpochResponse, name: str) -> BeginQuorumEpochResponse:
-    return BeginQuorumEpochResponse(**_leader_from_wire(entity, name))
-
-
-def _end_to_wire(response: EndQuorumEpochResponse) -> end.EndQuorumEpochResponse:
-    topics, fields = _leader_to_wire(end, response)
-    return end.EndQuorumEpochResponse(topics=topics, **fields)
-
-
-def _end_from_wire(entity: end.EndQuorumEpochResponse, name: str) -> EndQuorumEpochResponse:
-    return EndQuorumEpochResponse(**_leader_from_wire(entity, name))
+    return from_wire
 
 
 def _fetch_to_wire(response: FetchResponse) -> fetch.FetchResponse:
@@ -226,28 +207,17 @@ def _snapshot_from_wire(entity: snapshot.FetchSnapshotResponse, name: str) -> Fe
     )
 
 
-def _add_to_wire(response: AddRaftVoterResponse) -> add.AddRaftVoterResponse:
-    return add.AddRaftVoterResponse(
+def _outcome_to_wire(entity: Callable[..., object]) -> Callable[[Any], object]:
+    """For AddRaftVoter and RemoveRaftVoter."""
+    return lambda response: entity(
         throttle_time=NO_THROTTLE,
         error_code=response.error_code,
         error_message=response.error_message,
     )
 
 
-def _add_from_wire(entity: add.AddRaftVoterResponse, _: str) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(error_code=entity.error_code, error_message=entity.error_message)
-
-
-def _remove_to_wire(response: RemoveRaftVoterResponse) -> remove.RemoveRaftVoterResponse:
-    return remove.RemoveRaftVoterResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=response.error_code,
-        error_message=response.error_message,
-    )
-
-
-def _remove_from_wire(entity: remove.RemoveRaftVoterResponse, _: str) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(error_code=entity.error_code, error_message=entity.error_message)
+def _outcome_from_wire(kind: Callable[..., Response]) -> Callable[[Any, str], Response]:
+    return lambda entity, _: kind(entity.error_code, entity.error_message)
 
 
 def _update_to_wire(response: UpdateRaftVoterResponse) -> update.UpdateRaftVoterResponse:
@@ -275,23 +245,23 @@ def _update_from_wire(entity: update.UpdateRaftVoterResponse, name: str) -> Upda
 
 
 _TO_WIRE: dict[type, Callable[[Any], object]] = {
-    VoteResponse: _vote_to_wire,
-    BeginQuorumEpochResponse: _begin_to_wire,
-    EndQuorumEpochResponse: _end_to_wire,
+    VoteResponse: _leader_to_wire(vote, vote.VoteResponse, "vote_granted"),
+    BeginQuorumEpochResponse: _leader_to_wire(begin, begin.BeginQuorumEpochResponse),
+    EndQuorumEpochResponse: _leader_to_wire(end, end.EndQuorumEpochResponse),
     FetchResponse: _fetch_to_wire,
     FetchSnapshotResponse: _snapshot_to_wire,
-    AddRaftVoterResponse: _add_to_wire,
-    RemoveRaftVoterResponse: _remove_to_wire,
+    AddRaftVoterResponse: _outcome_to_wire(add.AddRaftVoterResponse),
+    RemoveRaftVoterResponse: _outcome_to_wire(remove.RemoveRaftVoterResponse),
     UpdateRaftVoterResponse: _update_to_wire,
 }
 _FROM_WIRE: dict[type, Callable[[Any, str], Response]] = {
-    vote.VoteResponse: _vote_from_wire,
-    begin.BeginQuorumEpochResponse: _begin_from_wire,
-    end.EndQuorumEpochResponse: _end_from_wire,
+    vote.VoteResponse: _leader_from_wire(VoteResponse, "vote_granted"),
+    begin.BeginQuorumEpochResponse: _leader_from_wire(BeginQuorumEpochResponse),
+    end.EndQuorumEpochResponse: _leader_from_wire(EndQuorumEpochResponse),
     fetch.FetchResponse: _fetch_from_wire,
     lifted_fetch.FetchResponse: _fetch_from_wire,
     snapshot.FetchSnapshotResponse: _snapshot_from_wire,
-    add.AddRaftVoterResponse: _add_from_wire,
-    remove.RemoveRaftVoterResponse: _remove_from_wire,
+    add.AddRaftVoterResponse: _outcome_from_wire(AddRaftVoterResponse),
+    remove.RemoveRaftVoterResponse: _outcome_from_wire(RemoveRaftVoterResponse),
     update.UpdateRaftVoterResponse: _update_from_wire,
 }
