@@ -33,6 +33,7 @@ from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.coordinator import GroupMachine
 from ottla.groups.record import Record
 from ottla.groups.record_codec import GroupRecordCodec
+from ottla.groups.state import CoordinatorState
 from ottla.groups.streams.config import StreamsConfig
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
@@ -135,7 +136,7 @@ class Coordinator:
 
     def _load(self) -> None:
         self.timers = ManualTimers()
-        self.machine = GroupMachine(
+        state = CoordinatorState(
             config=self.config,
             catalog=self.catalog,
             timers=self.timers,
@@ -143,6 +144,7 @@ class Coordinator:
             consumer_config=lambda _: self.consumer_config,
             streams_config=lambda _: self.streams_config,
         )
+        self.machine = GroupMachine(state)
         for record in self.log:
             self.machine.replay(record, self.now_ms)
         self.machine.on_loaded(self.now_ms)

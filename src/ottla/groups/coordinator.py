@@ -44,10 +44,8 @@ from ottla.groups.classic.membership import ClassicMembership
 from ottla.groups.classic.rebalance import ClassicRebalance
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue, group_metadata
 from ottla.groups.classic.state import ClassicState
-from ottla.groups.config import GroupConfig
 from ottla.groups.consumer import describe as consumer_describe
 from ottla.groups.consumer.classic_members import ClassicMembers
-from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat
 from ottla.groups.consumer.migration import Migration
@@ -65,18 +63,14 @@ from ottla.groups.partitions import Assignment
 from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share import describe as share_describe
 from ottla.groups.share import state_partitions
-from ottla.groups.share.config import ShareConfig
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import ShareHeartbeat
 from ottla.groups.share.records import SHARE_KEYS
 from ottla.groups.state import CoordinatorState
 from ottla.groups.streams import describe as streams_describe
-from ottla.groups.streams.config import StreamsConfig
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
 from ottla.groups.streams.records import STREAMS_KEYS
-from ottla.machine.catalog import TopicCatalog
-from ottla.machine.contract import Timers
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -97,39 +91,19 @@ _EXPIRE_OFFSETS_KEY = "offsets/expire"
 class GroupMachine:
     """Implements `machine.contract.Machine`."""
 
-    def __init__(
-        self,
-        *,
-        config: GroupConfig,
-        catalog: TopicCatalog,
-        timers: Timers,
-        new_uuid: Callable[[], str],
-        consumer_config: Callable[[str], ConsumerConfig] = lambda _: ConsumerConfig(),
-        share_config: Callable[[str], ShareConfig] = lambda _: ShareConfig(),
-        streams_config: Callable[[str], StreamsConfig] = lambda _: StreamsConfig(),
-    ) -> None:
-        self._state = CoordinatorState(
-            config=config,
-            catalog=catalog,
-            timers=timers,
-            new_uuid=new_uuid,
-            consumer_config=consumer_config,
-            share_config=share_config,
-            streams_config=streams_config,
-        )
-        self._rebalance = ClassicRebalance(self._state)
-        self._classic_join = ClassicJoin(self._state, self._rebalance)
-        self._classic_membership = ClassicMembership(self._state, self._rebalance)
-        self._commits = OffsetCommits(self._state, self._rebalance)
-        migration = Migration(self._state, self._rebalance)
-        progress = Progress(self._state)
-        self._sessions = ConsumerSessions(self._state, migration)
-        self._consumer_heartbeat = ConsumerHeartbeat(
-            self._state, progress, self._sessions, migration
-        )
-        self._classic_members = ClassicMembers(self._state, progress, self._sessions, migration)
-        self._share_heartbeat = ShareHeartbeat(self._state)
-        self._streams_heartbeat = StreamsHeartbeat(self._state)
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+        self._rebalance = ClassicRebalance(state)
+        self._classic_join = ClassicJoin(state, self._rebalance)
+        self._classic_membership = ClassicMembership(state, self._rebalance)
+        self._commits = OffsetCommits(state, self._rebalance)
+        migration = Migration(state, self._rebalance)
+        progress = Progress(state)
+        self._sessions = ConsumerSessions(state, migration)
+        self._consumer_heartbeat = ConsumerHeartbeat(state, progress, self._sessions, migration)
+        self._classic_members = ClassicMembers(state, progress, self._sessions, migration)
+        self._share_heartbeat = ShareHeartbeat(state)
+        self._streams_heartbeat = StreamsHeartbeat(state)
 
     # Machine.
 

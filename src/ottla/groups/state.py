@@ -12,6 +12,7 @@ or its offsets are here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
@@ -30,38 +31,32 @@ from ottla.groups.streams.config import StreamsConfig
 from ottla.groups.streams.group import StreamsGroup
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.contract import Timers
+from ottla.protocol.lazy_dataclass import dataclass
 
 
+@dataclass(slots=True, kw_only=True)
 class CoordinatorState:
-    def __init__(
-        self,
-        *,
-        config: GroupConfig,
-        catalog: TopicCatalog,
-        timers: Timers,
-        new_uuid: Callable[[], str],
-        consumer_config: Callable[[str], ConsumerConfig],
-        share_config: Callable[[str], ShareConfig],
-        streams_config: Callable[[str], StreamsConfig],
-    ) -> None:
-        self.config = config
-        self.consumer_config = consumer_config  # For a consumer group.
-        self.share_config = share_config  # For a share group.
-        self.streams_config = streams_config  # For a streams group.
-        self.catalog = catalog
-        self.timers = timers
-        self.new_uuid = new_uuid  # The random part of a member id.
-        self.absences = Absences(timers)
-        self.offsets = OffsetStore()
-        self.classic_records: dict[str, GroupMetadataValue] = {}
-        self.consumer_groups: dict[str, ConsumerGroup] = {}
-        self.share_groups: dict[str, ShareGroup] = {}
-        self.streams_groups: dict[str, StreamsGroup] = {}
-        self.classic_groups: dict[str, ClassicGroup] = {}
-        # The catalog version at which a group was last compared with its topics.
-        self.topics_seen: dict[str, int] = {}
-        # When the topics of a group's regular expressions were last looked up.
-        self.expressions_seen_ms: dict[str, int] = {}
+    config: GroupConfig
+    catalog: TopicCatalog
+    timers: Timers
+    new_uuid: Callable[[], str]  # The random part of a member id.
+    consumer_config: Callable[[str], ConsumerConfig] = lambda _: ConsumerConfig()  # By group.
+    share_config: Callable[[str], ShareConfig] = lambda _: ShareConfig()
+    streams_config: Callable[[str], StreamsConfig] = lambda _: StreamsConfig()
+    absences: Absences = field(init=False)
+    offsets: OffsetStore = field(default_factory=OffsetStore, init=False)
+    classic_records: dict[str, GroupMetadataValue] = field(default_factory=dict, init=False)
+    consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict, init=False)
+    share_groups: dict[str, ShareGroup] = field(default_factory=dict, init=False)
+    streams_groups: dict[str, StreamsGroup] = field(default_factory=dict, init=False)
+    classic_groups: dict[str, ClassicGroup] = field(default_factory=dict, init=False)
+    # The catalog version at which a group was last compared with its topics.
+    topics_seen: dict[str, int] = field(default_factory=dict, init=False)
+    # When the topics of a group's regular expressions were last looked up.
+    expressions_seen_ms: dict[str, int] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.absences = Absences(self.timers)
 
     @property
     def modern_groups(self) -> tuple[Mapping[str, ModernGroup[Any, Any]], ...]:

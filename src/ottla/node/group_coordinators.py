@@ -26,8 +26,9 @@ def group_coordinators(parts: Parts) -> "Coordinators[GroupMachine]":
 
     def create_machine(timers: Timers) -> "GroupMachine":
         from ottla.groups.coordinator import GroupMachine
+        from ottla.groups.state import CoordinatorState
 
-        return GroupMachine(
+        state = CoordinatorState(
             config=config,
             catalog=image,
             timers=timers,
@@ -36,6 +37,7 @@ def group_coordinators(parts: Parts) -> "Coordinators[GroupMachine]":
             share_config=configs.share,
             streams_config=configs.streams,
         )
+        return GroupMachine(state)
 
     def create_codec() -> RecordCodec:
         from ottla.groups.record_codec import GroupRecordCodec

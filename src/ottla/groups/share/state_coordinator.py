@@ -19,7 +19,7 @@ has read the state again.
 import base64
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from ottla.groups.record import Record, UnknownRecord
@@ -35,11 +35,14 @@ from ottla.groups.share.state_records import (
     ShareUpdateKey,
     ShareUpdateValue,
     StateBatchValue,
+    StateKey,
 )
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.result import Result
 from ottla.protocol.entities import entity
 from ottla.protocol.errors import ApiError, ErrorCode
+
+K = TypeVar("K", bound=StateKey)
 
 NO_OFFSET = -1
 NO_EPOCH = -1
@@ -240,7 +243,7 @@ class ShareStateMachine:
     def delete(self, share_partition: SharePartitionKey) -> Result[None]:
         if share_partition not in self._states:
             return Result(None)
-        return Result(None, (Record(_snapshot_key(share_partition), None),))
+        return Result(None, (Record(_key(ShareSnapshotKey, share_partition), None),))
 
     def _parked_pages(self, share_partition: SharePartitionKey) -> Iterable[ParkedChange]:
         parked = self._parked.get(share_partition)
@@ -269,7 +272,7 @@ class ShareStateMachine:
             if state is None:
                 continue
             if self._catalog.topic_name(share_partition.topic_id) is None:
-                records.append(Record(_snapshot_key(share_partition), None))
+                records.append(Record(_key(ShareSnapshotKey, share_partition), None))
             else:
                 anew = replace(state, snapshot_epoch=state.snapshot_epoch + 1)
                 records.append(_snapshot_record(share_partition, anew, now_ms))
@@ -354,21 +357,18 @@ class ShareStateMachine:
 _NONE_LEFT = ParkedChange.of((), removed=((0, 2**63 - 1),))
 
 
-def _share_partition(key: ShareSnapshotKey | ShareUpdateKey | ShareParkedKey) -> SharePartitionKey:
+def _share_partition(key: StateKey) -> SharePartitionKey:
     return SharePartitionKey(key.group_id, key.topic_id or UUID(int=0), key.partition)
 
 
-def _snapshot_key(share_partition: SharePartitionKey) -> ShareSnapshotKey:
-    return ShareSnapshotKey(
-        group_id=share_partition.group_id,
-        topic_id=share_partition.topic_id,
-        partition=share_partition.partition,
-    )
+def _key(kind: type[K], share_partition: SharePartitionKey) -> K:
+    group_id, topic_id, partition = share_partition
+    return kind(group_id=group_id, topic_id=topic_id, partition=partition)
 
 
 def _snapshot_record(share_partition: SharePartitionKey, state: ShareState, now_ms: int) -> Record:
     return Record(
-        _snapshot_key(share_partition),
+        _key(ShareSnapshotKey, share_partition),
         ShareSnapshotValue(
             snapshot_epoch=state.snapshot_epoch,
             state_epoch=state.state_epoch,
@@ -384,11 +384,7 @@ def _snapshot_record(share_partition: SharePartitionKey, state: ShareState, now_
 
 def _parked_record(share_partition: SharePartitionKey, change: ParkedChange) -> Record:
     return Record(
-        ShareParkedKey(
-            group_id=share_partition.group_id,
-            topic_id=share_partition.topic_id,
-            partition=share_partition.partition,
-        ),
+        _key(ShareParkedKey, share_partition),
         ShareParkedValue(change=change.encode()),
     )
 
@@ -397,11 +393,7 @@ def _update_record(
     share_partition: SharePartitionKey, state: ShareState, write: StateWrite
 ) -> Record:
     return Record(
-        ShareUpdateKey(
-            group_id=share_partition.group_id,
-            topic_id=share_partition.topic_id,
-            partition=share_partition.partition,
-        ),
+        _key(ShareUpdateKey, share_partition),
         ShareUpdateValue(
             snapshot_epoch=state.snapshot_epoch,
             leader_epoch=write.leader_epoch,

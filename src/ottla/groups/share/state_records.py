@@ -23,7 +23,7 @@ DELIVERY_COMPLETE_COUNT_UNKNOWN = -1
 
 
 @entity
-class _SharePartitionKey(KeyLayout):
+class StateKey(KeyLayout):
     group_id: str = field(metadata=wire("string"))
     topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partition: int = field(metadata=wire("int32"))
@@ -38,7 +38,7 @@ class StateBatchValue(ValueLayout):
 
 
 @entity
-class ShareSnapshotKey(_SharePartitionKey):
+class ShareSnapshotKey(StateKey):
     RECORD_TYPE: ClassVar[int] = 0
 
 
@@ -57,7 +57,7 @@ class ShareSnapshotValue(ValueLayout):
 
 
 @entity
-class ShareUpdateKey(_SharePartitionKey):
+class ShareUpdateKey(StateKey):
     RECORD_TYPE: ClassVar[int] = 1
 
 
@@ -73,7 +73,7 @@ class ShareUpdateValue(ValueLayout):
 
 
 @entity
-class ShareParkedKey(_SharePartitionKey):
+class ShareParkedKey(StateKey):
     RECORD_TYPE: ClassVar[int] = 10_000
 
 
