@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     )
     from ottla.client.consumer import Consumer
     from ottla.client.errors import BufferFull, NotFlushed, NotStarted
-    from ottla.client.messages import Message, RecordMetadata, TopicPartition
+    from ottla.client.messages import Message, RecordMetadata
     from ottla.client.partitioners import Partition, key_modulo, round_robin
     from ottla.client.producer import Producer
     from ottla.client.share_consumer import ShareConsumer, ShareMessage
+    from ottla.protocol.topics import TopicPartition
 
 _MODULES = {
-    "admin": ("Admin",),
-    "config": (
+    "ottla.client.admin": ("Admin",),
+    "ottla.client.config": (
         "AckMode",
         "ClientConfig",
         "CompressionType",
@@ -42,12 +43,13 @@ _MODULES = {
         "ShareConsumerConfig",
         "WhenFull",
     ),
-    "consumer": ("Consumer",),
-    "errors": ("BufferFull", "NotFlushed", "NotStarted"),
-    "messages": ("Message", "RecordMetadata", "TopicPartition"),
-    "partitioners": ("Partition", "key_modulo", "round_robin"),
-    "producer": ("Producer",),
-    "share_consumer": ("ShareConsumer", "ShareMessage"),
+    "ottla.client.consumer": ("Consumer",),
+    "ottla.client.errors": ("BufferFull", "NotFlushed", "NotStarted"),
+    "ottla.client.messages": ("Message", "RecordMetadata"),
+    "ottla.client.partitioners": ("Partition", "key_modulo", "round_robin"),
+    "ottla.client.producer": ("Producer",),
+    "ottla.client.share_consumer": ("ShareConsumer", "ShareMessage"),
+    "ottla.protocol.topics": ("TopicPartition",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -82,4 +84,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)

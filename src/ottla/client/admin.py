@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from ottla.client.config import ClientConfig
-from ottla.client.messages import TopicPartition, TopicPartitionLike
+from ottla.protocol.topics import TopicPartition
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class Admin:
             if each.offset >= 0
         }
 
-    def set_offsets(self, group_id: str, offsets: Mapping[TopicPartitionLike, int]) -> None:
+    def set_offsets(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """The group must have no members."""
         partitions = [RawPartition(*partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group_id, partitions)]

@@ -10,9 +10,11 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 
 from ottla.client.config import ConsumerConfig
 from ottla.client.message_batch import MessageBatch
-from ottla.client.messages import Message, TopicPartition, TopicPartitionLike
+from ottla.client.messages import Message
 from ottla.client.serializers import Deserializer, raw
+from ottla.protocol.topics import TopicPartition
 
+TopicPartitionLike = tuple[str, int]  # A `TopicPartition`, or any pair of that shape.
 OnPartitions = Callable[[list[TopicPartition]], object]
 
 M = TypeVar("M", bound=Message)

@@ -1,4 +1,4 @@
-"""Messages, and their partitions and offsets."""
+"""Messages read and written. Test fixtures import this, so it imports nothing else of Ottla."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
@@ -6,16 +6,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 Headers = list[tuple[str, bytes | None]]
 
 _FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-
-
-class TopicPartition(NamedTuple):
-    """Like that of `client.wire`, which is not imported so that test fixtures start faster."""
-
-    topic: str
-    partition: int
-
-
-TopicPartitionLike = tuple[str, int]  # A `TopicPartition`, or any pair of that shape.
 
 
 class RecordMetadata(NamedTuple):

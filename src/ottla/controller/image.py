@@ -40,7 +40,7 @@ from ottla.controller.records import (
     UserScramCredentialRecord,
 )
 from ottla.protocol.lazy_dataclass import dataclass
-from ottla.protocol.topics import collision_key
+from ottla.protocol.topic_names import collision_key
 from ottla.security.acl_index import AclIndex
 from ottla.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from ottla.security.delegation_tokens import DelegationToken

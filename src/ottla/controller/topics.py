@@ -48,7 +48,8 @@ from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.protocol.times import milliseconds
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, collision_key, validate_topic_name
+from ottla.protocol.topic_names import collision_key, validate_topic_name
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 
 UNLIMITED: Final = MutationQuota()
 DEFAULT_COUNT = -1  # KIP-464: use the broker's default.

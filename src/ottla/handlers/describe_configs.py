@@ -31,7 +31,7 @@ from ottla.handlers.broker_loggers import BROKER_LOGGER_RESOURCE, describe_logge
 from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
-from ottla.protocol.topics import validate_topic_name
+from ottla.protocol.topic_names import validate_topic_name
 from ottla.security.acls import Operation
 
 

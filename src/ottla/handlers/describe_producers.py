@@ -20,7 +20,7 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
-from ottla.protocol.topics import is_topic_name
+from ottla.protocol.topic_names import is_topic_name
 from ottla.security.acls import Operation
 from ottla.storage.producer_entry import ProducerEntry
 

@@ -23,7 +23,8 @@ from ottla.handlers.broker import Broker, RequestContext
 from ottla.handlers.cluster_view import Reachable, addresses
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE
-from ottla.protocol.topics import INTERNAL_TOPICS, validate_topic_name
+from ottla.protocol.topic_names import validate_topic_name
+from ottla.protocol.topics import INTERNAL_TOPICS
 from ottla.security.acls import Operation, ResourceType
 
 PARTITIONS_MAX = 2000

@@ -45,7 +45,8 @@ from ottla.handlers.refusals import refused
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.times import NO_THROTTLE, milliseconds
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, is_topic_name
+from ottla.protocol.topic_names import is_topic_name
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS
 from ottla.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 _LISTENER_NOT_FOUND_SINCE = 6

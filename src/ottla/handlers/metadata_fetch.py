@@ -20,7 +20,7 @@ from ottla.protocol.codec import read_request, write_response
 from ottla.protocol.errors import ApiError
 from ottla.protocol.frames import RequestHeader
 from ottla.protocol.hot_fetch import FetchRequest, parse_fetch
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC_ID
+from ottla.protocol.topic_names import CLUSTER_METADATA_TOPIC_ID
 
 # After a fetch from another node: that node's next one, on the same connection.
 REPLICA_OVERTAKERS: Final = frozenset({1})

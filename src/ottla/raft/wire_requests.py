@@ -21,7 +21,8 @@ from kio.static.primitive import i16, i32, i64, u16
 from ottla.protocol.errors import ProtocolError
 from ottla.protocol.messages import fetch as lifted_fetch
 from ottla.protocol.times import in_milliseconds, milliseconds
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
+from ottla.protocol.topic_names import CLUSTER_METADATA_TOPIC_ID
+from ottla.protocol.topics import CLUSTER_METADATA_TOPIC
 from ottla.raft.log import OffsetAndEpoch
 from ottla.raft.messages import (
     AddRaftVoterRequest,

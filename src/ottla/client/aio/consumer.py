@@ -9,7 +9,8 @@ from typing import Any, Self
 from ottla.client import consumer
 from ottla.client.aio.in_thread import InThread, in_thread, in_thread_chained
 from ottla.client.config import ConsumerConfig
-from ottla.client.messages import Message, TopicPartition
+from ottla.client.messages import Message
+from ottla.protocol.topics import TopicPartition
 
 _Blocking = consumer.Consumer
 
