@@ -16,7 +16,7 @@ from kio.static.primitive import i8, i16, i32, i64
 from ottla.client.messages import Message
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition, expect_one
 from ottla.client.wire.errors import validate_answer
-from ottla.client.wire.security_settings import security_of
+from ottla.client.wire.librdkafka_settings import security_of
 from ottla.protocol.messages.delivery_acknowledge import (
     AcknowledgedGroup,
     AcknowledgedPartition,

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 from ottla.client import Producer, ProducerConfig
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.delay import GivenHeaders
-from ottla.client.wire.security_settings import security_of
+from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.integrations.task_queue import TaskQueue
 from ottla.integrations.topics import TASK_CONFIG, ensure_task_topic

@@ -19,7 +19,7 @@ from taskiq import AckableMessage, AsyncBroker, BrokerMessage
 from ottla.client.aio import Producer
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.config import ProducerConfig
-from ottla.client.wire.security_settings import security_of
+from ottla.client.wire.librdkafka_settings import security_of
 from ottla.integrations.task_queue import ACCEPT, LOCK_S, TaskQueue
 from ottla.integrations.topics import ensure_task_topic, topic_name
 
