@@ -4,9 +4,10 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.client.wire.cluster import Cluster, parse_servers
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
 from ottla.client.wire.security import Security
+from ottla.protocol.addresses import parse_servers
 from pyspark_ottla.option_names import OptionError, validate_names
 from pyspark_ottla.option_values import OptionValues
 from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes, Position

@@ -287,9 +287,9 @@ class Claim:
         try:
             added, produced, ended = _call_all(connection, requests)
             validate_added(added, self.transactional_id)
-            refused = written_offsets(produced)[1]
-            if refused is not None:
-                raise refused
+            for result in written_offsets(produced).values():
+                if isinstance(result, BrokerError):
+                    raise result
             validate_answer(ended.error_code, f"the end of transaction {self.transactional_id}")
         except BrokerError as error:
             if error.code in _FENCED:

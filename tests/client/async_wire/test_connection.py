@@ -11,8 +11,8 @@ from kio.static.primitive import i16
 from tests.client.async_wire.metadata import METADATA
 
 from ottla.client.async_wire.connection import Connection
-from ottla.client.wire.cluster import parse_servers
 from ottla.client.wire.errors import Unreachable
+from ottla.protocol.addresses import parse_servers
 from ottla.protocol.codec import write_response
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE

@@ -8,6 +8,7 @@ from tests.client.topics import create_topic
 
 from ottla.client.async_wire import reading
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.producing import produce
 from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.fetching import Fetched, fetched
@@ -15,8 +16,7 @@ from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.dead_letters import DeadLetters
 from ottla.gateway.core.groups import Groups
-from ottla.gateway.core.writing import write
-from ottla.records.builder import Record
+from ottla.records.builder import Record, build_batch
 
 pytestmark = pytest.mark.clients
 
@@ -90,7 +90,7 @@ def test_dead_letters_wait_for_a_new_leader(
 ) -> None:
     async def scenario(cluster: Cluster) -> None:
         record = Record(timestamp=0, value=b"dead")
-        await write(cluster, TopicPartition(topic, 0), [record])
+        await produce(cluster, {TopicPartition(topic, 0): build_batch([record])})
         letters = DeadLetters(cluster, Administration(cluster), Groups(cluster))
         answer_with_nothing(monkeypatch, count=1, high_watermark=lambda offset: offset)
 

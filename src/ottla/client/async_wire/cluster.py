@@ -7,7 +7,7 @@ with a transient error. Connections are shared; a broken one is reopened.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
@@ -18,15 +18,17 @@ from ottla.client.wire.cluster import (
     Topic,
     TopicPartition,
     expect_one,
+    keep_results,
     metadata_request,
-    parse_servers,
     topics_in,
 )
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
 from ottla.client.wire.security import PLAINTEXT, Security
+from ottla.protocol.addresses import parse_servers
 from ottla.protocol.errors import ErrorCode
 
 T = TypeVar("T")
+R = TypeVar("R")
 Address = tuple[str, int]
 
 METADATA_AGE_S_MAX: Final = 30.0
@@ -122,6 +124,31 @@ class Cluster:
 
     async def leader(self, topic_partition: TopicPartition) -> Connection:
         return await self.connection(await self._leader_address(topic_partition))
+
+    async def ask_leaders(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        request: Callable[[Mapping[TopicPartition, T]], Any],
+        results: Callable[[Any], dict[TopicPartition, R | BrokerError]],
+    ) -> dict[TopicPartition, R]:
+        """As `client.wire.cluster.Cluster.ask_leaders`."""
+        found: dict[TopicPartition, R] = {}
+
+        async def ask_what_is_missing() -> None:
+            by_leader: dict[Connection, dict[TopicPartition, T]] = {}
+            for topic_partition, value in wanted.items():
+                if topic_partition not in found:
+                    leader = await self.leader(topic_partition)
+                    by_leader.setdefault(leader, {})[topic_partition] = value
+            problem: BrokerError | None = None
+            for leader, asked in by_leader.items():
+                given = results(await leader.call(request(asked)))
+                problem = keep_results(found, asked, given) or problem
+            if problem is not None:
+                raise problem
+
+        await self.retry(ask_what_is_missing)
+        return found
 
     async def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
         """A connection that the caller closes, for requests that wait."""

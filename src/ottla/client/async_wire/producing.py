@@ -1,5 +1,6 @@
-"""Batches of one idempotent producer, one call each."""
+"""Write record batches."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kio.schema.produce.v13.request import PartitionProduceData
@@ -8,7 +9,12 @@ from kio.static.primitive import i16, i32
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.wire.cluster import TopicPartition, expect_one
 from ottla.client.wire.errors import validate_answer
-from ottla.client.wire.producing import Producer, producer_id_request, write_failure
+from ottla.client.wire.producing import (
+    Producer,
+    produce_request,
+    producer_id_request,
+    written_offsets,
+)
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds
 
@@ -29,6 +35,20 @@ async def init_producer(cluster: Cluster) -> Producer:
         return Producer(response.producer_id, response.producer_epoch)
 
     return await cluster.retry(init)
+
+
+async def produce(
+    cluster: Cluster,
+    batches: Mapping[TopicPartition, bytes | bytearray],
+    transactional_id: str | None = None,
+) -> dict[TopicPartition, int]:
+    """Write one batch to each partition, acknowledged by all in-sync replicas; the base offsets.
+
+    Retries until acknowledged, so only an idempotent producer's batches are written exactly once.
+    """
+    return await cluster.ask_leaders(
+        batches, lambda asked: produce_request(asked, transactional_id), written_offsets
+    )
 
 
 async def produce_batch(
@@ -56,6 +76,7 @@ async def produce_batch(
         return None
     response = await connection.call(request)
     answer = expect_one(expect_one(response.responses).partition_responses)
-    validate_answer(answer.error_code, write_failure(topic_partition, answer.error_message))
+    what = f"write to partition {topic_partition}"
+    validate_answer(answer.error_code, what, answer.error_message)
     time = answer.log_append_time
     return Appended(answer.base_offset, None if time is None else int(time.timestamp() * 1000))

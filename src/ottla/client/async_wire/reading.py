@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.errors import BrokerError
 from ottla.client.wire.fetching import BYTES_MAX, Fetched, fetch_request, fetched
-from ottla.client.wire.offsets import Isolation, offset_answers, offsets_request
+from ottla.client.wire.offsets import Isolation, listed_offsets, offsets_request
 from ottla.protocol.errors import ErrorCode
 
-_NO_OFFSET = -1
 _NETWORK_S = 30.0  # On top of the fetch's own wait.
 
 
@@ -23,28 +22,9 @@ async def list_offsets(
 
     LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
     """
-    found: dict[TopicPartition, int | None] = {}
-
-    async def ask_what_is_missing() -> None:
-        by_leader: dict[Connection, dict[TopicPartition, int]] = {}
-        for topic_partition in times.keys() - found.keys():
-            connection = await cluster.leader(topic_partition)
-            by_leader.setdefault(connection, {})[topic_partition] = times[topic_partition]
-        problem: BrokerError | None = None
-        for connection, wanted in by_leader.items():
-            response = await connection.call(offsets_request(wanted, isolation))
-            for topic_partition, answer in offset_answers(response, wanted).items():
-                try:
-                    validate_answer(answer.error_code, f"offsets of partition {topic_partition}")
-                except BrokerError as error:
-                    problem = error
-                    continue
-                found[topic_partition] = None if answer.offset == _NO_OFFSET else answer.offset
-        if problem is not None:
-            raise problem
-
-    await cluster.retry(ask_what_is_missing)
-    return found
+    return await cluster.ask_leaders(
+        times, lambda asked: offsets_request(asked, isolation), listed_offsets
+    )
 
 
 async def fetch(

@@ -1,6 +1,6 @@
-"""Transactions step by step: a producer, its partitions, its batches, the end."""
+"""Transactions step by step: a producer, its partitions, the end."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
@@ -11,9 +11,7 @@ from ottla.client.wire.producing import (
     add_partitions_request,
     end_request,
     init_request,
-    produce_request,
     validate_added,
-    written_offsets,
 )
 
 
@@ -45,30 +43,6 @@ async def add_partitions(
         validate_added(response, transactional_id)
 
     await cluster.retry(add)
-
-
-async def produce(
-    cluster: Cluster, batches: Mapping[TopicPartition, bytes | bytearray], transactional_id: str
-) -> dict[TopicPartition, int]:
-    """Write one batch to each partition; returns each base offset."""
-    offsets: dict[TopicPartition, int] = {}
-
-    async def write_what_is_missing() -> None:
-        by_leader: dict[Connection, list[TopicPartition]] = {}
-        for topic_partition in batches.keys() - offsets.keys():
-            by_leader.setdefault(await cluster.leader(topic_partition), []).append(topic_partition)
-        for connection, topic_partitions in by_leader.items():
-            request = produce_request(
-                {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
-                transactional_id,
-            )
-            written, problem = written_offsets(await connection.call(request))
-            offsets.update(written)
-            if problem is not None:
-                raise problem
-
-    await cluster.retry(write_what_is_missing)
-    return offsets
 
 
 async def end_transaction(

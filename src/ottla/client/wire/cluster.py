@@ -17,13 +17,13 @@ from kio.static.primitive import i8
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError, validate_answer
 from ottla.client.wire.security import PLAINTEXT, Security
-from ottla.protocol.addresses import Address
-from ottla.protocol.addresses import parse_servers as parse_servers  # noqa: PLC0414
+from ottla.protocol.addresses import Address, parse_servers
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.topics import TopicPartition as TopicPartition  # noqa: PLC0414 - for callers
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 NO_LEADER = -1
 
@@ -138,6 +138,33 @@ class Cluster:
 
     def leader(self, topic_partition: TopicPartition) -> Connection:
         return self.connection(self._leader_address(topic_partition))
+
+    def ask_leaders(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        request: Callable[[Mapping[TopicPartition, T]], Any],
+        results: Callable[[Any], dict[TopicPartition, R | BrokerError]],
+    ) -> dict[TopicPartition, R]:
+        """Ask the leaders of partitions, with retries for those without a result.
+
+        `request` makes the request to one leader, `results` reads its response.
+        """
+        found: dict[TopicPartition, R] = {}
+
+        def ask_what_is_missing() -> None:
+            by_leader: dict[Connection, dict[TopicPartition, T]] = {}
+            for topic_partition, value in wanted.items():
+                if topic_partition not in found:
+                    by_leader.setdefault(self.leader(topic_partition), {})[topic_partition] = value
+            problem: BrokerError | None = None
+            for leader, asked in by_leader.items():
+                given = results(leader.call(request(asked)))
+                problem = keep_results(found, asked, given) or problem
+            if problem is not None:
+                raise problem
+
+        self.retry(ask_what_is_missing)
+        return found
 
     def own_connection_to_leader(self, topic_partition: TopicPartition) -> Connection:
         """A connection for pipelined requests; the caller closes it or gives it back."""
@@ -300,6 +327,23 @@ def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic
         replicas = {item.partition_index: item.replica_nodes for item in topic.partitions}
         found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal, replicas)
     return found
+
+
+def keep_results(
+    found: dict[TopicPartition, R],
+    asked: Collection[TopicPartition],
+    given: Mapping[TopicPartition, R | BrokerError],
+) -> BrokerError | None:
+    """Add a leader's results to those found; return the error of a partition that it refused."""
+    if given.keys() != set(asked):
+        return BrokerError(ErrorCode.unknown_server_error, "an answer about other partitions")
+    problem: BrokerError | None = None
+    for topic_partition, result in given.items():
+        if isinstance(result, BrokerError):
+            problem = result
+        else:
+            found[topic_partition] = result
+    return problem
 
 
 def by_topic(topic_partitions: Collection[TopicPartition]) -> dict[str, list[int]]:

@@ -47,6 +47,14 @@ class OffsetOutOfRange(BrokerError):
         super().__init__(ErrorCode.offset_out_of_range, what)
 
 
-def validate_answer(code: ErrorCode, what: str) -> None:
-    if code is not ErrorCode.none:
-        raise BrokerError(code, what)
+def error_of(code: ErrorCode, what: str, message: str | None = None) -> BrokerError | None:
+    """`message` is the broker's explanation, if there is one."""
+    if code is ErrorCode.none:
+        return None
+    return BrokerError(code, f"{what} ({message})" if message else what)
+
+
+def validate_answer(code: ErrorCode, what: str, message: str | None = None) -> None:
+    """Raises what `error_of` returns."""
+    if (error := error_of(code, what, message)) is not None:
+        raise error

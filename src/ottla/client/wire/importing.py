@@ -12,7 +12,7 @@ from kio.static.primitive import i32, i64
 
 from ottla.client.wire.cluster import Cluster, TopicPartition, expect_one
 from ottla.client.wire.connection import Connection, Sent
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.errors import validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.import_records import (
     ImportedPartition,
@@ -84,6 +84,5 @@ class Importer:
         return result
 
     def _validate(self, result: PartitionResult) -> None:
-        if result.error_code is not ErrorCode.none:
-            reason = f"import into {self._topic_partition} ({result.error_message})"
-            raise BrokerError(result.error_code, reason)
+        what = f"import into {self._topic_partition}"
+        validate_answer(result.error_code, what, result.error_message)

@@ -1,7 +1,7 @@
 """Look up partition offsets: earliest, latest, and by time."""
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from kio.schema.list_offsets.v11.request import (
@@ -13,9 +13,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from ottla.client.wire.cluster import Cluster, TopicPartition, by_topic
-from ottla.client.wire.connection import Connection
-from ottla.client.wire.errors import BrokerError, validate_answer
-from ottla.protocol.errors import ErrorCode
+from ottla.client.wire.errors import BrokerError, error_of
 from ottla.protocol.times import milliseconds
 
 LATEST = -1  # Instead of a time: the offset of the next record.
@@ -39,42 +37,9 @@ def list_offsets(
 
     LATEST and EARLIEST stand for the ends. Raises for a partition that does not exist.
     """
-    found: dict[TopicPartition, int | None] = {}
-
-    def ask_what_is_missing() -> None:
-        missing = [topic_partition for topic_partition in times if topic_partition not in found]
-        problem: BrokerError | None = None
-        for connection, topic_partitions in _by_leader(cluster, missing).items():
-            wanted = {
-                topic_partition: times[topic_partition] for topic_partition in topic_partitions
-            }
-            for topic_partition, answer in _ask(connection, wanted, isolation).items():
-                try:
-                    validate_answer(answer.error_code, f"offsets of partition {topic_partition}")
-                except BrokerError as error:
-                    problem = error
-                    continue
-                found[topic_partition] = None if answer.offset == _NO_OFFSET else answer.offset
-        if problem is not None:
-            raise problem
-
-    cluster.retry(ask_what_is_missing)
-    return found
-
-
-def _by_leader(
-    cluster: Cluster, topic_partitions: Collection[TopicPartition]
-) -> dict[Connection, list[TopicPartition]]:
-    grouped: dict[Connection, list[TopicPartition]] = {}
-    for topic_partition in topic_partitions:
-        grouped.setdefault(cluster.leader(topic_partition), []).append(topic_partition)
-    return grouped
-
-
-def _ask(
-    connection: Connection, times: Mapping[TopicPartition, int], isolation: Isolation
-) -> dict[TopicPartition, Any]:
-    return offset_answers(connection.call(offsets_request(times, isolation)), times)
+    return cluster.ask_leaders(
+        times, lambda asked: offsets_request(asked, isolation), listed_offsets
+    )
 
 
 def offsets_request(
@@ -101,13 +66,13 @@ def offsets_request(
     )
 
 
-def offset_answers(response: Any, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-    """The result for each requested partition; some may be errors."""
-    answers = {
-        TopicPartition(topic.name, answer.partition_index): answer
-        for topic in response.topics
-        for answer in topic.partitions
-    }
-    if answers.keys() != times.keys():
-        raise BrokerError(ErrorCode.unknown_server_error, "an answer about other partitions")
-    return answers
+def listed_offsets(response: Any) -> dict[TopicPartition, int | BrokerError | None]:
+    """For `ask_leaders`."""
+    found: dict[TopicPartition, int | BrokerError | None] = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            topic_partition = TopicPartition(topic.name, answer.partition_index)
+            offset = None if answer.offset == _NO_OFFSET else answer.offset
+            error = error_of(answer.error_code, f"offsets of partition {topic_partition}")
+            found[topic_partition] = error or offset
+    return found

@@ -27,7 +27,7 @@ from ottla.client.wire.cluster import (
     expect_one,
 )
 from ottla.client.wire.connection import Connection
-from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.errors import BrokerError, error_of, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.times import milliseconds
@@ -120,27 +120,9 @@ def produce(
 
     Retries until acknowledged, so only an idempotent producer's batches are written exactly once.
     """
-    offsets: dict[TopicPartition, int] = {}
-
-    def write_what_is_missing() -> None:
-        problem: BrokerError | None = None
-        by_leader: dict[Connection, list[TopicPartition]] = {}
-        for topic_partition in batches:
-            if topic_partition not in offsets:
-                by_leader.setdefault(cluster.leader(topic_partition), []).append(topic_partition)
-        for connection, topic_partitions in by_leader.items():
-            request = produce_request(
-                {topic_partition: batches[topic_partition] for topic_partition in topic_partitions},
-                transactional_id,
-            )
-            written, refused = written_offsets(connection.call(request))
-            offsets.update(written)
-            problem = refused or problem
-        if problem is not None:
-            raise problem
-
-    cluster.retry(write_what_is_missing)
-    return offsets
+    return cluster.ask_leaders(
+        batches, lambda asked: produce_request(asked, transactional_id), written_offsets
+    )
 
 
 def end_transaction(
@@ -167,26 +149,16 @@ def _coordinator(cluster: Cluster, transactional_id: str) -> Connection:
     return cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
 
 
-def write_failure(topic_partition: TopicPartition, message: str | None) -> str:
-    """The error of a write, with the broker's message if there is one."""
-    return f"write to partition {topic_partition}" + (f" ({message})" if message else "")
-
-
-def written_offsets(response: Any) -> tuple[dict[TopicPartition, int], BrokerError | None]:
-    """The base offset of each written batch, or the error of one that was refused."""
-    offsets: dict[TopicPartition, int] = {}
-    problem: BrokerError | None = None
+def written_offsets(response: Any) -> dict[TopicPartition, int | BrokerError]:
+    """For `ask_leaders`: the base offset of each batch."""
+    found: dict[TopicPartition, int | BrokerError] = {}
     for topic in response.responses:
         for answer in topic.partition_responses:
             topic_partition = TopicPartition(topic.name, answer.index)
-            try:
-                validate_answer(
-                    answer.error_code, write_failure(topic_partition, answer.error_message)
-                )
-                offsets[topic_partition] = answer.base_offset
-            except BrokerError as error:
-                problem = error
-    return offsets, problem
+            what = f"write to partition {topic_partition}"
+            error = error_of(answer.error_code, what, answer.error_message)
+            found[topic_partition] = error or answer.base_offset
+    return found
 
 
 def producer_id_request() -> InitProducerIdRequest:

@@ -13,7 +13,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.errors import validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
@@ -76,6 +76,5 @@ def create_request(
 def validate_created(response: Any) -> None:
     """An existing topic is no error."""
     for created in response.topics:
-        if created.error_code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-            reason = f"topic {created.name} ({created.error_message})"
-            raise BrokerError(created.error_code, reason)
+        if created.error_code is not ErrorCode.topic_already_exists:
+            validate_answer(created.error_code, f"topic {created.name}", created.error_message)

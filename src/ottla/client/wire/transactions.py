@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Self
 
-from kio.schema.end_txn.v5.request import EndTxnRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
-from kio.schema.types import ProducerId, TransactionalId
-from kio.static.primitive import i16
 
 from ottla.client.wire.cluster import Cluster, CoordinatorType
 from ottla.client.wire.connection import Connection, Sent
 from ottla.client.wire.errors import BrokerError, WireError, validate_answer
-from ottla.client.wire.producing import Producer, init_transactions
+from ottla.client.wire.producing import Producer, end_request, init_transactions
 from ottla.protocol.errors import ErrorCode
 
 ONGOING: Final = "Ongoing"
@@ -183,15 +180,7 @@ def _portions(
 def _end_portion(
     connection: Connection, transactions: Sequence[OpenTransaction], commit: bool
 ) -> list[tuple[OpenTransaction, ErrorCode]]:
-    sent = [connection.send(_end_request(transaction, commit)) for transaction in transactions]
-    codes = [connection.receive(request).error_code for request in sent]
+    requests = [end_request(*transaction, commit=commit) for transaction in transactions]
+    sent = [connection.send(request) for request in requests]
+    codes = [connection.receive(each).error_code for each in sent]
     return list(zip(transactions, codes, strict=True))
-
-
-def _end_request(transaction: OpenTransaction, commit: bool) -> EndTxnRequest:
-    return EndTxnRequest(
-        transactional_id=TransactionalId(transaction.transactional_id),
-        producer_id=ProducerId(transaction.producer.id),
-        producer_epoch=i16(transaction.producer.epoch),
-        committed=commit,
-    )

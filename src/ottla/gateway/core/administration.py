@@ -29,7 +29,7 @@ from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.async_wire.reading import list_offsets
 from ottla.client.wire.cluster import TopicPartition, expect_one, metadata_request
-from ottla.client.wire.errors import BrokerError
+from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.client.wire.topics import BROKER_DEFAULT, create_request
 from ottla.protocol.errors import ErrorCode
@@ -120,7 +120,7 @@ class Administration:
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
         found = await self._ask(request)
-        _expect(found.error_code, "the cluster", found.error_message)
+        validate_answer(found.error_code, "the cluster", found.error_message)
         return ClusterDescription(
             found.cluster_id,
             None if found.controller_id < 0 else found.controller_id,
@@ -142,7 +142,7 @@ class Administration:
         async def ask() -> TopicDescription:
             response = await (await self._cluster.any_broker()).call(metadata_request([name]))
             found = expect_one(response.topics)
-            _expect(found.error_code, f"topic {name}")
+            validate_answer(found.error_code, f"topic {name}")
             return _topic(found)
 
         # A missing topic is a result here, although a producing client would ask again.
@@ -204,7 +204,7 @@ class Administration:
                 request = DeleteRecordsRequest(topics=(topic,), timeout=_TIMEOUT)
                 response = await leader.call(request)
                 for answer in expect_one(response.topics).partitions:
-                    _expect(answer.error_code, f"partition {name}-{answer.partition_index}")
+                    validate_answer(answer.error_code, f"partition {name}-{answer.partition_index}")
                     starts[answer.partition_index] = answer.low_watermark
 
         await self._cluster.retry(delete_what_is_left)
@@ -224,7 +224,7 @@ class Administration:
 
         async def ask() -> list[Config]:
             found = expect_one((await (await self._target(kind, name)).call(request)).results)
-            _expect(found.error_code, f"{kind.name.lower()} {name}", found.error_message)
+            validate_answer(found.error_code, f"{kind.name.lower()} {name}", found.error_message)
             return [_config(each) for each in found.configs]
 
         return await self._unless_absent(ask)
@@ -251,7 +251,7 @@ class Administration:
 
         async def alter() -> None:
             answer = expect_one((await (await self._target(kind, name)).call(request)).responses)
-            _expect(answer.error_code, f"{kind.name.lower()} {name}", answer.error_message)
+            validate_answer(answer.error_code, f"{kind.name.lower()} {name}", answer.error_message)
 
         await self._unless_absent(alter)
 
@@ -272,7 +272,7 @@ class Administration:
     async def _change(self, request: Any, answers: Callable[[Any], Any], what: str) -> None:
         async def change() -> None:
             answer = expect_one(answers(await (await self._cluster.controller()).call(request)))
-            _expect(answer.error_code, what, answer.error_message)
+            validate_answer(answer.error_code, what, answer.error_message)
 
         await self._unless_absent(change)
         self._cluster.forget_metadata()
@@ -292,11 +292,6 @@ class Administration:
         if isinstance(result, BrokerError):
             raise result
         return result
-
-
-def _expect(code: ErrorCode, what: str, message: str | None = None) -> None:
-    if code is not ErrorCode.none:
-        raise BrokerError(code, f"{what} ({message})" if message else what)
 
 
 def _topic(found: Any) -> TopicDescription:

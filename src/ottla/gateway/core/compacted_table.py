@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.producing import produce
 from ottla.client.async_wire.reading import fetch_committed, list_offsets
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST
-from ottla.gateway.core.writing import write
 from ottla.records.batch import iterate_headers
-from ottla.records.builder import Record
+from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 
 _CONFIG = {"cleanup.policy": "compact", "segment.ms": "3600000"}
@@ -53,7 +53,7 @@ class CompactedTable:
         """Returns once the value is written and in this copy; None removes the key."""
         await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
         record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
-        await write(self._cluster, self._topic_partition, [record])
+        await produce(self._cluster, {self._topic_partition: build_batch([record])})
         await self.refresh()
 
     async def _read_to_end(self) -> None:

@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.producing import produce
 from ottla.client.async_wire.reading import fetch_committed
 from ottla.client.wire.cluster import TopicPartition
 from ottla.gateway.core.administration import Administration, ResourceType
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.groups import SHARE, Groups
-from ottla.gateway.core.writing import write
 from ottla.records.batch import iterate_headers
-from ottla.records.builder import Headers, Record
+from ottla.records.builder import Headers, Record, build_batch
 from ottla.records.decoder import iterate_records
 
 PREFIX: Final = "dlq."
@@ -150,7 +150,8 @@ class DeadLetters:
         leaders = (await self._cluster.topic(origin.topic)).leaders
         partition = origin.partition if origin.partition in leaders else 0
         copies = [await self._copy(origin, record) for record in records]
-        await write(self._cluster, TopicPartition(origin.topic, partition), copies)
+        target = TopicPartition(origin.topic, partition)
+        await produce(self._cluster, {target: build_batch(copies)})
 
     async def _copy(self, origin: Origin, record: Record) -> Record:
         headers = without_marks(record.headers)

@@ -24,13 +24,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.producing import produce
 from ottla.client.async_wire.reading import fetch, list_offsets
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.async_wire.transactions import (
     add_partitions,
     end_transaction,
     init_transactions,
-    produce,
 )
 from ottla.client.wire.cluster import Topic, TopicPartition
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange
