@@ -9,7 +9,7 @@ from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopic
 from kio.schema.types import TopicName
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.async_wire.configs import Resource, describe_configs, set_config
+from ottla.client.async_wire.configs import ResourceType, alter_configs, describe_configs
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.topics import BROKER_DEFAULT
@@ -47,9 +47,9 @@ async def ensure_task_topic(
 
 async def _enable_delays(cluster: Cluster, topic: str) -> None:
     async def enable() -> None:
-        configs = await describe_configs(cluster, Resource.TOPIC, topic, [DELAY])
+        configs = await describe_configs(cluster, ResourceType.TOPIC, topic, [DELAY])
         if DELAY in configs and configs[DELAY].value != "true":
-            await set_config(cluster, Resource.TOPIC, topic, DELAY, "true")
+            await alter_configs(cluster, ResourceType.TOPIC, topic, {DELAY: "true"})
             logger.info("set %s=true for topic %s, for delayed tasks", DELAY, topic)
 
     try:

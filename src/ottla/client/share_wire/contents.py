@@ -1,13 +1,8 @@
 """What is in a queue, and emptying a topic."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from kio.schema.delete_records.v2.request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from kio.schema.describe_share_group_offsets.v1.request import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -19,6 +14,7 @@ from kio.static.primitive import i8, i16, i32, i64
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.async_wire.reading import list_offsets
+from ottla.client.async_wire.topics import ALL_RECORDS, delete_records
 from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import CoordinatorType, TopicPartition
 from ottla.client.wire.errors import validate_answer
@@ -31,10 +27,6 @@ from ottla.protocol.messages.delivery_acknowledge import (
     DeliveryAcknowledgeRequest,
     DeliveryAcknowledgeType,
 )
-from ottla.protocol.times import milliseconds
-
-HIGH_WATERMARK: Final = -1
-_TIMEOUT_MS: Final = 30_000
 
 
 class QueueCounts(NamedTuple):
@@ -44,44 +36,8 @@ class QueueCounts(NamedTuple):
 
 async def clear(cluster: Cluster, topic: str) -> dict[int, int]:
     """Delete all records that the topic has now; where each partition begins then."""
-
-    async def delete() -> dict[int, int]:
-        partitions = (await cluster.topic(topic)).leaders
-        by_leader: dict[Connection, list[int]] = {}
-        for partition in partitions:
-            leader = await cluster.leader(TopicPartition(topic, partition))
-            by_leader.setdefault(leader, []).append(partition)
-        begins: dict[int, int] = {}
-        for leader, led in by_leader.items():
-            begins |= await _delete_records(leader, topic, led)
-        return begins
-
-    await cluster.topic(topic)  # One that does not exist is not waited for.
-    return await cluster.retry(delete)
-
-
-async def _delete_records(leader: Connection, topic: str, partitions: list[int]) -> dict[int, int]:
-    request = DeleteRecordsRequest(
-        topics=(
-            DeleteRecordsTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    DeleteRecordsPartition(
-                        partition_index=i32(partition), offset=i64(HIGH_WATERMARK)
-                    )
-                    for partition in partitions
-                ),
-            ),
-        ),
-        timeout=milliseconds(_TIMEOUT_MS),
-    )
-    begins = {}
-    for result in (await leader.call(request)).topics:
-        for partition in result.partitions:
-            topic_partition = TopicPartition(topic, partition.partition_index)
-            validate_answer(partition.error_code, f"the records of {topic_partition}")
-            begins[partition.partition_index] = partition.low_watermark
-    return begins
+    partitions = (await cluster.topic(topic)).leaders  # A missing topic is not waited for.
+    return await delete_records(cluster, topic, dict.fromkeys(partitions, ALL_RECORDS))
 
 
 async def skip(cluster: Cluster, topic: str, group: str) -> None:

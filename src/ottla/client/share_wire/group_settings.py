@@ -6,7 +6,7 @@ from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.types import GroupId
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.async_wire.configs import Resource, describe_configs, set_config
+from ottla.client.async_wire.configs import ResourceType, alter_configs, describe_configs
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import validate_answer
 from ottla.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ class GroupSettings(NamedTuple):
 
 async def read_settings(cluster: Cluster, group: str) -> GroupSettings:
     keys = (LOCK_DURATION, OFFSET_RESET)
-    configs = await describe_configs(cluster, Resource.GROUP, group, keys)
+    configs = await describe_configs(cluster, ResourceType.GROUP, group, keys)
     lock, reset = configs.get(LOCK_DURATION), configs.get(OFFSET_RESET)
     return GroupSettings(
         lock_ms=int(lock.value) if lock is not None and lock.value else LOCK_MS,
@@ -44,4 +44,4 @@ async def begin_group(cluster: Cluster, group: str) -> None:
         return
     if found.error_code is not ErrorCode.group_id_not_found:
         validate_answer(found.error_code, f"group {group}")
-    await set_config(cluster, Resource.GROUP, group, OFFSET_RESET, "earliest")
+    await alter_configs(cluster, ResourceType.GROUP, group, {OFFSET_RESET: "earliest"})

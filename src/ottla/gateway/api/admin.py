@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.client.async_wire.configs import ResourceType
+from ottla.client.async_wire.topics import ALL_RECORDS
 from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.gateway.api.bodies import Fields, read_object
 from ottla.gateway.core.administration import (
-    TO_THE_END,
     Administration,
     Config,
-    ResourceType,
     TopicDescription,
 )
 from ottla.gateway.core.dead_letters import DeadLetters, Letter
@@ -132,7 +132,7 @@ def _offsets(before: Mapping[str, Any]) -> dict[int, int]:
 
 async def _whole(administration: Administration, name: str) -> dict[int, int]:
     topic = await administration.topic(name)
-    return {partition.id: TO_THE_END for partition in topic.partitions}
+    return {partition.id: ALL_RECORDS for partition in topic.partitions}
 
 
 # Configurations.

@@ -3,31 +3,20 @@
 A cluster's refusal is a BrokerError with its error code; transient errors are retried.
 """
 
-import enum
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
-from kio.schema.delete_records.v2.request import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32, i64
+from kio.static.primitive import i32
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.async_wire.connection import Connection
+from ottla.client.async_wire.configs import ResourceType, alter_configs, describe_configs
 from ottla.client.async_wire.reading import list_offsets
+from ottla.client.async_wire.topics import delete_records
 from ottla.client.wire.cluster import TopicPartition, expect_one, metadata_request
 from ottla.client.wire.errors import BrokerError, validate_answer
 from ottla.client.wire.offsets import EARLIEST, LATEST
@@ -37,22 +26,7 @@ from ottla.protocol.times import milliseconds
 
 T = TypeVar("T")
 
-TO_THE_END: Final = -1  # In deletions of records, the offset that means all of them.
-
 _TIMEOUT: Final = milliseconds(30_000)
-
-
-class ResourceType(enum.IntEnum):
-    """Numbers as in DescribeConfigs."""
-
-    TOPIC = 2
-    BROKER = 4
-    GROUP = 32
-
-
-class ConfigOperation(enum.IntEnum):
-    SET = 0
-    DELETE = 1
 
 
 CONFIG_SOURCES: Final = {
@@ -190,76 +164,21 @@ class Administration:
 
     async def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records before each partition's offset; returns the new log start offsets."""
-        starts: dict[int, int] = {}
-
-        async def delete_what_is_left() -> None:
-            by_leader: dict[Connection, list[DeleteRecordsPartition]] = {}
-            for index in before.keys() - starts.keys():
-                leader = await self._cluster.leader(TopicPartition(name, index))
-                by_leader.setdefault(leader, []).append(
-                    DeleteRecordsPartition(partition_index=i32(index), offset=i64(before[index]))
-                )
-            for leader, partitions in by_leader.items():
-                topic = DeleteRecordsTopic(name=TopicName(name), partitions=tuple(partitions))
-                request = DeleteRecordsRequest(topics=(topic,), timeout=_TIMEOUT)
-                response = await leader.call(request)
-                for answer in expect_one(response.topics).partitions:
-                    validate_answer(answer.error_code, f"partition {name}-{answer.partition_index}")
-                    starts[answer.partition_index] = answer.low_watermark
-
-        await self._cluster.retry(delete_what_is_left)
-        return starts
+        return await delete_records(self._cluster, name, before)
 
     # Configurations.
 
     async def configs(
         self, kind: ResourceType, name: str, keys: Sequence[str] | None = None
     ) -> list[Config]:
-        resource = DescribeConfigsResource(
-            resource_type=i8(kind),
-            resource_name=name,
-            configuration_keys=None if keys is None else tuple(keys),
-        )
-        request = DescribeConfigsRequest(resources=(resource,))
-
-        async def ask() -> list[Config]:
-            found = expect_one((await (await self._target(kind, name)).call(request)).results)
-            validate_answer(found.error_code, f"{kind.name.lower()} {name}", found.error_message)
-            return [_config(each) for each in found.configs]
-
-        return await self._unless_absent(ask)
+        found = await self._unless_absent(lambda: describe_configs(self._cluster, kind, name, keys))
+        return [_config(each) for each in found.values()]
 
     async def alter_configs(
         self, kind: ResourceType, name: str, values: Mapping[str, str | None]
     ) -> None:
         """None removes a value, so that the default applies."""
-        resource = AlterConfigsResource(
-            resource_type=i8(kind),
-            resource_name=name,
-            configs=tuple(
-                AlterableConfig(
-                    name=key,
-                    config_operation=i8(
-                        ConfigOperation.DELETE if value is None else ConfigOperation.SET
-                    ),
-                    value=value,
-                )
-                for key, value in values.items()
-            ),
-        )
-        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-
-        async def alter() -> None:
-            answer = expect_one((await (await self._target(kind, name)).call(request)).responses)
-            validate_answer(answer.error_code, f"{kind.name.lower()} {name}", answer.error_message)
-
-        await self._unless_absent(alter)
-
-    async def _target(self, kind: ResourceType, name: str) -> Connection:
-        """A broker knows only its own configuration."""
-        if kind is ResourceType.BROKER and name:
-            return await self._cluster.node(int(name))
-        return await self._cluster.any_broker()
+        await self._unless_absent(lambda: alter_configs(self._cluster, kind, name, values))
 
     # Calls.
 

@@ -12,10 +12,11 @@ from collections.abc import AsyncIterator
 from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.configs import ResourceType
 from ottla.client.async_wire.producing import produce
 from ottla.client.async_wire.reading import fetch_committed
 from ottla.client.wire.cluster import TopicPartition
-from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.groups import SHARE, Groups

@@ -7,8 +7,9 @@ whose delay would be ignored is refused.
 import time
 from typing import Final
 
+from ottla.client.async_wire.configs import ResourceType
 from ottla.client.wire.errors import BrokerError
-from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.errors import NotDelayed
 from ottla.protocol.errors import ErrorCode
 

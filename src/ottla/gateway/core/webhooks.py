@@ -18,11 +18,12 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.configs import ResourceType
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import WireError
-from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.filters import EVERYTHING

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from ottla.gateway.core.administration import Administration, Partition, ResourceType, Span
+from ottla.client.async_wire.configs import ResourceType
+from ottla.gateway.core.administration import Administration, Partition, Span
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.dialects.rest_errors import Handler, answering, partition_not_found
 from ottla.gateway.route_table import PROXY

@@ -12,13 +12,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from ottla.client.async_wire.configs import ResourceType
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.topics import BROKER_DEFAULT
 from ottla.gateway.api.bodies import read_stream
 from ottla.gateway.api.record_stream import DuplexResponse
 from ottla.gateway.core.administration import (
     Administration,
-    ResourceType,
     TopicDescription,
 )
 from ottla.gateway.core.groups import SHARE, Group, Groups, Member

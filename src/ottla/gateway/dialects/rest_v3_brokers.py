@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ottla.gateway.core.administration import Administration, Broker, Partition, ResourceType
+from ottla.client.async_wire.configs import ResourceType
+from ottla.gateway.core.administration import Administration, Broker, Partition
 from ottla.gateway.dialects.rest_errors import (
     Handler,
     RestError,

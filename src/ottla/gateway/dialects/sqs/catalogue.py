@@ -14,8 +14,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.configs import ResourceType
 from ottla.client.wire.errors import BrokerError
-from ottla.gateway.core.administration import Administration, ResourceType
+from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.dialects.sqs.attributes import (
     RedrivePolicy,
