@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.integrations.processes import Journal
 
-from ottla.client.share_wire.settling import Verdict
-from ottla.integrations.task_queue import ACCEPT, Delivery, TaskQueue
+from ottla.client.share_wire.settling import ACCEPT, Verdict
+from ottla.integrations.task_queue import Delivery, TaskQueue
 
 QUEUE = os.environ["TASKS_QUEUE"]
 LOCK_S = float(os.environ["TASKS_LOCK_S"])

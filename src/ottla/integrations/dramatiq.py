@@ -23,10 +23,10 @@ from dramatiq.errors import ConnectionFailed, DecodeError, QueueJoinTimeout, Que
 
 from ottla.client.config import ProducerConfig
 from ottla.client.share_wire.contents import clear, counts
-from ottla.client.share_wire.settling import Verdict
+from ottla.client.share_wire.settling import ACCEPT, REJECT, Verdict
 from ottla.client.wire.errors import WireError
 from ottla.integrations.engine import Engine
-from ottla.integrations.task_queue import ACCEPT, LOCK_S, REJECT, Delivery, Trouble
+from ottla.integrations.task_queue import LOCK_S, Delivery, Trouble
 from ottla.integrations.topics import TASK_CONFIG, topic_name
 
 logger = logging.getLogger(__name__)

@@ -24,12 +24,12 @@ from kombu.transport import TRANSPORT_ALIASES, base, virtual
 from kombu.utils.json import dumps, loads
 
 from ottla.client.config import ProducerConfig
-from ottla.client.share_wire.settling import Verdict
+from ottla.client.share_wire.settling import ACCEPT, PUT_BACK, REJECT, Verdict
 from ottla.client.wire.errors import WireError
 from ottla.integrations.broadcasts import ROUTING_KEY_HEADER, TOPIC_CONFIG, Listener
 from ottla.integrations.engine import Engine
 from ottla.integrations.kombu_queues import Prefetched, QueueTopics
-from ottla.integrations.task_queue import ACCEPT, LOCK_S, PUT_BACK, REJECT, RELEASE, Delivery
+from ottla.integrations.task_queue import LOCK_S, RELEASE, Delivery
 from ottla.integrations.topics import topic_name
 
 TRANSPORT_ALIASES["ottla"] = f"{__name__}:Transport"

@@ -10,12 +10,13 @@ from typing import Final
 
 from ottla.client.async_wire.reading import list_offsets
 from ottla.client.share_wire.contents import clear, counts
+from ottla.client.share_wire.settling import PUT_BACK
 from ottla.client.share_wire.share_group_starts import begin_at
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.offsets import LATEST
 from ottla.integrations.engine import Engine
-from ottla.integrations.task_queue import PUT_BACK, WAIT_S, Delivery, Trouble
+from ottla.integrations.task_queue import WAIT_S, Delivery, Trouble
 from ottla.integrations.topics import delete_topic, topic_name
 
 PREFETCH_MAX: Final = 100  # Received, not delivered yet.

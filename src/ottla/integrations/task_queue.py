@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.share_wire.settling import Settler, Verdict
+from ottla.client.share_wire.settling import PUT_BACK, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
@@ -31,10 +31,6 @@ SETTLE_PATIENCE_S: Final = 600.0  # Without an answer from brokers; the lock is 
 
 _PAUSE_S: Final = 0.2
 _PAUSE_S_MAX: Final = 5.0
-
-ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
-REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)  # It becomes a dead letter.
-PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
 RELEASE: Final = Verdict(DeliveryAcknowledgeType.RELEASE, delay_ms=0)  # Counts as a delivery.
 

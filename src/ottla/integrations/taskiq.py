@@ -19,8 +19,9 @@ from taskiq import AckableMessage, AsyncBroker, BrokerMessage
 from ottla.client.aio import Producer
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.config import ProducerConfig
+from ottla.client.share_wire.settling import ACCEPT
 from ottla.client.wire.librdkafka_settings import security_of
-from ottla.integrations.task_queue import ACCEPT, LOCK_S, TaskQueue
+from ottla.integrations.task_queue import LOCK_S, TaskQueue
 from ottla.integrations.topics import ensure_task_topic, topic_name
 
 DELAY_LABEL: Final = "delay"

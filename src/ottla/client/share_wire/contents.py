@@ -3,20 +3,15 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kio.schema.describe_share_group_offsets.v1.request import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-)
-from kio.schema.types import GroupId, TopicName
+from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.async_wire.reading import list_offsets
 from ottla.client.async_wire.topics import ALL_RECORDS, delete_records
-from ottla.client.share_wire.share_group_starts import begin_at
-from ottla.client.wire.cluster import CoordinatorType, TopicPartition
+from ottla.client.share_wire.share_group_starts import begin_at, describe_starts
+from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.errors import validate_answer
 from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.protocol.messages.delivery_acknowledge import (
@@ -95,20 +90,7 @@ async def counts(cluster: Cluster, topic: str, group: str) -> QueueCounts:
 
     async def describe() -> tuple[int, int, dict[TopicPartition, int]]:
         partitions = (await cluster.topic(topic)).leaders
-        request = DescribeShareGroupOffsetsRequest(
-            groups=(
-                DescribeShareGroupOffsetsRequestGroup(
-                    group_id=GroupId(group),
-                    topics=(
-                        DescribeShareGroupOffsetsRequestTopic(
-                            topic_name=TopicName(topic), partitions=tuple(map(i32, partitions))
-                        ),
-                    ),
-                ),
-            )
-        )
-        coordinator = await cluster.coordinator(CoordinatorType.GROUP, group)
-        (found,) = (await coordinator.call(request)).groups
+        found = await describe_starts(cluster, group, topic, partitions)
         validate_answer(found.error_code, f"group {group}")
         available = parked = 0
         begins: dict[TopicPartition, int] = {}

@@ -9,43 +9,36 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ottla.client.share_wire.acquired import Acquired, Gap
-from ottla.client.share_wire.settling import Claim, Verdict
-from ottla.client.share_wire.share_session import Acknowledgement, ShareSession
+from ottla.client.share_wire.settling import Claim
+from ottla.client.share_wire.share_session import Acknowledgement, AcknowledgeType, ShareSession
 from ottla.client.wire.errors import WireError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import DeliveryAcknowledgeType
 
 logger = logging.getLogger(__name__)
 
-_ACCEPT: Final = 1
-_RELEASE: Final = 2
-_REJECT: Final = 3
-_RENEW: Final = 4
 _TYPES: Final = {
-    DeliveryAcknowledgeType.ACCEPT: _ACCEPT,
-    DeliveryAcknowledgeType.RELEASE: _RELEASE,
-    DeliveryAcknowledgeType.REJECT: _REJECT,
-    DeliveryAcknowledgeType.PUT_BACK: _RELEASE,
+    DeliveryAcknowledgeType.ACCEPT: AcknowledgeType.ACCEPT,
+    DeliveryAcknowledgeType.RELEASE: AcknowledgeType.RELEASE,
+    DeliveryAcknowledgeType.REJECT: AcknowledgeType.REJECT,
+    DeliveryAcknowledgeType.PUT_BACK: AcknowledgeType.RELEASE,
 }
 _RENEWALS_IN_A_LOCK: Final = 3
 _TICK_S: Final = 0.1
 
 
+@dataclass(slots=True)
 class _Lock:
-    __slots__ = ("delivery_count", "generation", "parked", "renew_s", "session", "until_s")
-
-    def __init__(
-        self, session: ShareSession, delivery_count: int, until_s: float, renew_s: float
-    ) -> None:
-        self.session = session
-        self.generation = session.generation
-        self.delivery_count = delivery_count
-        self.until_s = until_s  # When the record goes back.
-        self.renew_s = renew_s
-        self.parked = False  # The consumer released it, with a delay.
+    session: ShareSession
+    generation: int  # Of the session.
+    delivery_count: int
+    until_s: float  # When the record goes back.
+    renew_s: float
+    parked: bool = False  # The consumer released it, with a delay.
 
     @property
     def is_lost(self) -> bool:
@@ -74,11 +67,13 @@ class SessionLocks:
     ) -> None:
         now_s = self._loop.time()
         until_s, renew_s = now_s + lock_ms / 1000, self._next_renewal_s(now_s)
-        for partition, count, record in acquired:
-            self._locks[partition, record.offset] = _Lock(session, count, until_s, renew_s)
+        taken = [(partition, record.offset, count) for partition, count, record in acquired]
         for partition, first, last, count, _ in gaps:
-            for offset in range(first, last + 1):
-                self._locks[partition, offset] = _Lock(session, count, until_s, renew_s)
+            taken += [(partition, offset, count) for offset in range(first, last + 1)]
+        generation = session.generation
+        for partition, offset, count in taken:
+            lock = _Lock(session, generation, count, until_s, renew_s)
+            self._locks[partition, offset] = lock
 
     async def settle(self, claims: Sequence[Claim]) -> list[ErrorCode]:
         answers = [self._settle(claim) for claim in claims]
@@ -97,7 +92,7 @@ class SessionLocks:
         if lock.is_lost:
             del self._locks[partition, offset]
             return ErrorCode.invalid_record_state
-        verdict: Verdict = claim.verdict
+        verdict = claim.verdict
         now_s = self._loop.time()
         if verdict.type is DeliveryAcknowledgeType.RENEW:
             lock.until_s = now_s + verdict.lock_ms / 1000
@@ -112,10 +107,10 @@ class SessionLocks:
     # To the broker.
 
     def _send(
-        self, partition: int, offset: int, session: ShareSession, kind: int
+        self, partition: int, offset: int, session: ShareSession, kind: AcknowledgeType
     ) -> "Future[ErrorCode]":
         answer: Future[ErrorCode] = self._loop.create_future()
-        acknowledgement = Acknowledgement(partition, offset, offset, kind)
+        acknowledgement = Acknowledgement(partition, offset, kind)
         self._outgoing.setdefault(session, []).append((acknowledgement, answer))
         if session not in self._senders:
             self._senders[session] = self._loop.create_task(self._send_all(session))
@@ -144,9 +139,8 @@ class SessionLocks:
     async def _try(
         self, acknowledgements: list[Acknowledgement], session: ShareSession
     ) -> dict[int, ErrorCode]:
-        renew = any(each.type == _RENEW for each in acknowledgements)
         try:
-            return await session.acknowledge(acknowledgements, renew=renew)
+            return await session.acknowledge(acknowledgements)
         except WireError as error:
             logger.debug("acknowledgements at node %d: %s", session.node_id, error)
             return {each.partition: ErrorCode.invalid_record_state for each in acknowledgements}
@@ -166,10 +160,10 @@ class SessionLocks:
                     del self._locks[partition, offset]
                 elif lock.until_s <= now_s:
                     del self._locks[partition, offset]
-                    self._send(partition, offset, lock.session, _RELEASE)
+                    self._send(partition, offset, lock.session, AcknowledgeType.RELEASE)
                 elif lock.renew_s <= now_s:
                     lock.renew_s = self._next_renewal_s(now_s)
-                    renewal = Acknowledgement(partition, offset, offset, _RENEW)
+                    renewal = Acknowledgement(partition, offset, AcknowledgeType.RENEW)
                     renewed.setdefault(lock.session, []).append(renewal)
             for session, renewals in renewed.items():
                 await self._try(renewals, session)

@@ -10,6 +10,7 @@ import asyncio
 import random
 from asyncio import AbstractEventLoop, Future, Task
 from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -43,6 +44,11 @@ class Verdict(NamedTuple):
     lock_ms: int = 0  # Of a renewal.
 
 
+ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
+REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)  # It becomes a dead letter.
+PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)  # Does not count as a delivery.
+
+
 class Claim(NamedTuple):
     """A delivery, and what is said about it."""
 
@@ -56,29 +62,25 @@ class Claim(NamedTuple):
     offset: int
 
 
+@dataclass(slots=True)
 class _Call:
     """What one caller waits for."""
 
-    __slots__ = ("codes", "done", "missing")
-
-    def __init__(self, size: int, done: "Future[None]") -> None:
-        self.codes = [ErrorCode.none] * size
-        self.missing = size
-        self.done = done
+    codes: list[ErrorCode]
+    missing: int
+    done: "Future[None]"
 
 
+@dataclass(eq=False, slots=True)
 class _Range:
     """Claims of one call that differ in nothing but their offsets, which follow each other."""
 
-    __slots__ = ("call", "claim", "deadline_s", "indexes", "is_answered", "pause_s")
-
-    def __init__(self, call: _Call, claim: Claim, index: int, deadline_s: float) -> None:
-        self.call = call
-        self.claim = claim  # The first.
-        self.indexes = [index]  # Of the claims, among those of the call.
-        self.deadline_s = deadline_s
-        self.pause_s = _PAUSE_S
-        self.is_answered = False
+    call: _Call
+    claim: Claim  # The first.
+    indexes: list[int]  # Of the claims, among those of the call.
+    deadline_s: float
+    pause_s: float = _PAUSE_S
+    is_answered: bool = False
 
     def finish(self, code: ErrorCode) -> None:
         call = self.call
@@ -107,7 +109,8 @@ class Settler:
         """For each claim: `none` is written down; what is retriable is not known, or not done."""
         if not claims:
             return []
-        call = _Call(len(claims), self._loop.create_future())
+        size = len(claims)
+        call = _Call([ErrorCode.none] * size, size, self._loop.create_future())
         deadline_s = self._loop.time() + self._timeout_s
         for range_ in _ranges(claims, call, deadline_s):
             await self._route(range_)
@@ -197,7 +200,7 @@ class Settler:
         claim = range_.claim
         for offset, index in enumerate(range_.indexes, claim.offset):
             single = claim._replace(offset=offset)
-            await self._route(_Range(range_.call, single, index, range_.deadline_s))
+            await self._route(_Range(range_.call, single, [index], range_.deadline_s))
 
     # Again.
 
@@ -228,7 +231,7 @@ def _ranges(claims: Sequence[Claim], call: _Call, deadline_s: float) -> list[_Ra
         if found and _continues(found[-1], claim):
             found[-1].indexes.append(index)
         else:
-            found.append(_Range(call, claim, index, deadline_s))
+            found.append(_Range(call, claim, [index], deadline_s))
     return found
 
 

@@ -1,7 +1,7 @@
 """Where a share group that is new to a topic begins, decided before its first consumer comes."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from kio.schema.alter_share_group_offsets.v0.request import (
     AlterShareGroupOffsetsRequest,
@@ -29,20 +29,27 @@ async def begin_at(cluster: Cluster, group: str, topic: str, offsets: Mapping[in
     """Begin at these offsets, unless the group has begun already."""
 
     async def begin() -> None:
-        if not await _has_begun(cluster, group, topic, tuple(offsets)):
+        if not await _has_begun(cluster, group, topic, offsets):
             await _alter(cluster, group, topic, offsets)
 
     await cluster.retry(begin)
 
 
-async def _has_begun(cluster: Cluster, group: str, topic: str, partitions: tuple[int, ...]) -> bool:
+async def describe_starts(
+    cluster: Cluster, group: str, topic: str, partitions: Collection[int]
+) -> Any:
+    """What the coordinator answers about the group."""
     wanted = DescribeShareGroupOffsetsRequestTopic(
         topic_name=TopicName(topic), partitions=tuple(map(i32, partitions))
     )
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=(wanted,))
     coordinator = await cluster.coordinator(CoordinatorType.GROUP, group)
     response = await coordinator.call(DescribeShareGroupOffsetsRequest(groups=(asked,)))
-    found = expect_one(response.groups)
+    return expect_one(response.groups)
+
+
+async def _has_begun(cluster: Cluster, group: str, topic: str, partitions: Collection[int]) -> bool:
+    found = await describe_starts(cluster, group, topic, partitions)
     if found.error_code is ErrorCode.group_id_not_found:
         return False
     validate_answer(found.error_code, f"group {group}")

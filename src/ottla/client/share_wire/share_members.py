@@ -22,7 +22,7 @@ from ottla.client.share_wire.fetcher import (
 )
 from ottla.client.share_wire.membership import Membership
 from ottla.client.share_wire.session_locks import SessionLocks
-from ottla.client.share_wire.settling import Claim, Verdict
+from ottla.client.share_wire.settling import ACCEPT, PUT_BACK, Claim, Verdict
 from ottla.client.share_wire.share_session import (
     FetchedShares,
     FetchTerms,
@@ -33,12 +33,9 @@ from ottla.client.share_wire.waiting import Waiter, WaitingLine
 from ottla.client.wire.cluster import NO_LEADER, Topic
 from ottla.client.wire.errors import BrokerError, Unreachable, WireError
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.delivery_acknowledge import API_KEY, DeliveryAcknowledgeType
+from ottla.protocol.messages.delivery_acknowledge import API_KEY
 
 logger = logging.getLogger(__name__)
-
-_ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
-_PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
 IDLE_S: Final = 60.0
 SWEEP_S: Final = 10.0
@@ -66,9 +63,9 @@ class Untaken(NamedTuple):
 
     def claims(self) -> list[Claim]:
         """What to tell the broker, so that nobody waits for them."""
-        claims = [Taken(self.key, acquired, 0).claim(_PUT_BACK) for acquired in self.acquired]
+        claims = [Taken(self.key, acquired, 0).claim(PUT_BACK) for acquired in self.acquired]
         for gap in self.gaps:
-            verdict = _ACCEPT if gap.is_known else _PUT_BACK
+            verdict = ACCEPT if gap.is_known else PUT_BACK
             claims += [
                 _claim(self.key, gap.partition, gap.delivery_count, verdict, offset)
                 for offset in range(gap.first_offset, gap.last_offset + 1)

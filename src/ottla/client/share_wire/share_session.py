@@ -5,8 +5,9 @@ uses it. Requests of a session are counted, so they go one after the other.
 """
 
 import asyncio
+import enum
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -17,7 +18,7 @@ from kio.schema.share_acknowledge.v2.request import (
     AcknowledgeTopic,
     ShareAcknowledgeRequest,
 )
-from kio.schema.share_fetch.v2 import request as share_fetch
+from kio.schema.share_fetch.v2.request import FetchPartition, FetchTopic, ForgottenTopic
 from kio.schema.types import GroupId
 from kio.static.primitive import i8, i32, i64
 
@@ -47,11 +48,17 @@ class SessionKey(NamedTuple):
     member_id: str
 
 
+class AcknowledgeType(enum.IntEnum):
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
 class Acknowledgement(NamedTuple):
     partition: int
-    first_offset: int
-    last_offset: int
-    type: int  # As in KIP-932: 0 gap, 1 accept, 2 release, 3 reject, 4 renew.
+    offset: int
+    type: AcknowledgeType
 
 
 class FetchTerms(NamedTuple):
@@ -66,7 +73,6 @@ class FetchedShares:
     acquired: list[Acquired] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     errors: dict[int, ErrorCode] = field(default_factory=dict)  # By partition.
-    refused: dict[int, ErrorCode] = field(default_factory=dict)  # Acknowledgements, by partition.
     lock_ms: int = 0  # What the group is configured to.
 
 
@@ -82,28 +88,16 @@ class ShareSession:
         self._turn = asyncio.Lock()
         self._is_ended = False  # Interrupted; it is not used again.
 
-    @property
-    def is_open(self) -> bool:
-        return self._epoch != INITIAL_EPOCH
-
-    async def fetch(
-        self,
-        partitions: Iterable[int],
-        terms: FetchTerms,
-        acknowledgements: Sequence[Acknowledgement] = (),
-    ) -> FetchedShares:
+    async def fetch(self, partitions: Iterable[int], terms: FetchTerms) -> FetchedShares:
         """WireError if the session, and with it every lock that is not held, is lost."""
         async with self._turn:
             wanted = set(partitions)
-            request = self._fetch_request(wanted, terms, acknowledgements)
+            request = self._fetch_request(wanted, terms)
             self._named = wanted
             response = await self._call(request, terms.max_wait_ms / 1000 + ANSWER_TIMEOUT_S)
         return self._fetched(response)
 
-    def _fetch_request(
-        self, wanted: set[int], terms: FetchTerms, acknowledgements: Sequence[Acknowledgement]
-    ) -> ShareFetchRequest:
-        named = _by_partition(acknowledgements, share_fetch.AcknowledgementBatch)
+    def _fetch_request(self, wanted: set[int], terms: FetchTerms) -> ShareFetchRequest:
         return ShareFetchRequest(
             group_id=GroupId(self.key.group),
             member_id=self.key.member_id,
@@ -114,17 +108,17 @@ class ShareSession:
             max_records=i32(terms.records_max),
             batch_size=i32(terms.records_max),
             share_acquire_mode=RECORD_LIMIT,
-            topics=self._topics(wanted - self._named, named),
+            topics=self._added(wanted - self._named),
             forgotten_topics_data=self._forgotten(self._named - wanted),
             hold_ms=i32(terms.lock_ms if terms.holds else 0),
         )
 
     async def acknowledge(
-        self, acknowledgements: Sequence[Acknowledgement], *, renew: bool = False
+        self, acknowledgements: Sequence[Acknowledgement]
     ) -> dict[int, ErrorCode]:
         """What was refused, by partition; of such a partition nothing was done."""
         async with self._turn:
-            request = self._acknowledge_request(acknowledgements, renew=renew, epoch=self._epoch)
+            request = self._acknowledge_request(acknowledgements, self._epoch)
             response = await self._call(request, ANSWER_TIMEOUT_S)
         return {
             partition.partition_index: partition.error_code
@@ -134,14 +128,20 @@ class ShareSession:
         }
 
     def _acknowledge_request(
-        self, acknowledgements: Sequence[Acknowledgement], *, renew: bool, epoch: int
+        self, acknowledgements: Sequence[Acknowledgement], epoch: int
     ) -> ShareAcknowledgeRequest:
-        named = _by_partition(acknowledgements, AcknowledgementBatch)
+        named: dict[int, list[AcknowledgementBatch]] = {}  # Brokers want them in ascending order.
+        for partition, offset, kind in sorted(acknowledgements):
+            at = i64(offset)
+            batch = AcknowledgementBatch(
+                first_offset=at, last_offset=at, acknowledge_types=(i8(kind),)
+            )
+            named.setdefault(partition, []).append(batch)
         return ShareAcknowledgeRequest(
             group_id=GroupId(self.key.group),
             member_id=self.key.member_id,
             share_session_epoch=i32(epoch),
-            is_renew_ack=renew,
+            is_renew_ack=any(each.type is AcknowledgeType.RENEW for each in acknowledgements),
             topics=(
                 AcknowledgeTopic(
                     topic_id=self.key.topic_id,
@@ -163,14 +163,14 @@ class ShareSession:
         self._is_ended = True
         try:
             connection = await self._cluster.node(self.node_id)
-            request = self._acknowledge_request((), renew=False, epoch=FINAL_EPOCH)
+            request = self._acknowledge_request((), FINAL_EPOCH)
             await connection.call(request, timeout_s=INTERRUPT_TIMEOUT_S)
         except WireError as error:
             logger.debug("a share session at node %d: %s", self.node_id, error)
 
     async def close(self) -> None:
         """Tell the broker, so that it releases at once what this session still has."""
-        if not self.is_open or self._connection is None or self._is_ended:
+        if self._epoch == INITIAL_EPOCH or self._connection is None or self._is_ended:
             self.abandon()
             return
         self._epoch = FINAL_EPOCH
@@ -200,25 +200,20 @@ class ShareSession:
         self._epoch = 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         return response
 
-    def _topics(
-        self, added: set[int], named: Mapping[int, Sequence[share_fetch.AcknowledgementBatch]]
-    ) -> tuple[share_fetch.FetchTopic, ...]:
-        partitions = tuple(
-            share_fetch.FetchPartition(
-                partition_index=i32(partition),
-                acknowledgement_batches=tuple(named.get(partition, ())),
-            )
-            for partition in sorted(added | named.keys())
-        )
+    def _added(self, partitions: set[int]) -> tuple[FetchTopic, ...]:
         if not partitions:
             return ()
-        return (share_fetch.FetchTopic(topic_id=self.key.topic_id, partitions=partitions),)
+        added = tuple(
+            FetchPartition(partition_index=i32(partition), acknowledgement_batches=())
+            for partition in sorted(partitions)
+        )
+        return (FetchTopic(topic_id=self.key.topic_id, partitions=added),)
 
-    def _forgotten(self, partitions: set[int]) -> tuple[share_fetch.ForgottenTopic, ...]:
+    def _forgotten(self, partitions: set[int]) -> tuple[ForgottenTopic, ...]:
         if not partitions:
             return ()
         indexes = tuple(i32(partition) for partition in sorted(partitions))
-        return (share_fetch.ForgottenTopic(topic_id=self.key.topic_id, partitions=indexes),)
+        return (ForgottenTopic(topic_id=self.key.topic_id, partitions=indexes),)
 
     def _fetched(self, response: Any) -> FetchedShares:
         fetched = FetchedShares(lock_ms=in_milliseconds(response.acquisition_lock_timeout))
@@ -227,23 +222,11 @@ class ShareSession:
                 partition = data.partition_index
                 if data.error_code is not ErrorCode.none:
                     fetched.errors[partition] = data.error_code
-                if data.acknowledge_error_code:
-                    fetched.refused[partition] = ErrorCode(data.acknowledge_error_code)
                 if data.acquired_records:
                     found, gaps = acquired_records(partition, data.records, data.acquired_records)
                     fetched.acquired += found
                     fetched.gaps += gaps
         return fetched
-
-
-def _by_partition(acknowledgements: Iterable[Acknowledgement], batch: Any) -> dict[int, list[Any]]:
-    """In ascending order, as brokers want them."""
-    named: dict[int, list[Any]] = {}
-    for partition, first, last, kind in sorted(acknowledgements):
-        named.setdefault(partition, []).append(
-            batch(first_offset=i64(first), last_offset=i64(last), acknowledge_types=(i8(kind),))
-        )
-    return named
 
 
 def is_session_lost(error: Exception) -> bool:

@@ -5,28 +5,20 @@ Pure bookkeeping: whoever fetches asks for the demand, and deals what came to th
 
 from asyncio import Future
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
+@dataclass(eq=False, slots=True)
 class Waiter(Generic[T]):
-    __slots__ = ("arrived_s", "count", "deadline_s", "future", "lock_ms")
-
-    def __init__(
-        self,
-        count: int,
-        lock_ms: int,
-        arrived_s: float,
-        deadline_s: float,
-        future: "Future[list[T]]",
-    ) -> None:
-        self.count = count  # The most that it takes at once.
-        self.lock_ms = lock_ms
-        self.arrived_s = arrived_s
-        self.deadline_s = deadline_s
-        self.future = future
+    count: int  # The most that it takes at once.
+    lock_ms: int
+    arrived_s: float
+    deadline_s: float
+    future: "Future[list[T]]"
 
 
 class WaitingLine(Generic[T]):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.contents import QueueCounts, clear, counts, skip
-from ottla.client.share_wire.settling import Claim, Settler, Verdict
+from ottla.client.share_wire.settling import ACCEPT, PUT_BACK, REJECT, Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.counts import Counts
@@ -32,10 +32,6 @@ from ottla.records.builder import Headers
 logger = logging.getLogger(__name__)
 
 _HANDLE_GRACE_S: Final = 3_600  # On top of the longest lock; an extended lock lasts longer.
-
-_ACCEPT: Final = Verdict(DeliveryAcknowledgeType.ACCEPT)
-_REJECT: Final = Verdict(DeliveryAcknowledgeType.REJECT)
-_PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)
 
 
 class Delivery(NamedTuple):
@@ -103,8 +99,6 @@ _NO_TOPIC: Final = {ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topi
 
 
 class Queues:
-    lock_ms_max = LOCK_MS_MAX
-
     def __init__(
         self,
         cluster: Cluster,
@@ -163,7 +157,7 @@ class Queues:
 
     def put_back(self, deliveries: Iterable[Delivery]) -> None:
         """The consumer never saw them: available at once, and not counted. Does not wait."""
-        self._settle_soon([_claim(each.opened, _PUT_BACK) for each in deliveries])
+        self._settle_soon([_claim(each.opened, PUT_BACK) for each in deliveries])
 
     async def _relock(self, taken: Sequence[Taken], lock_ms: int) -> list[Taken]:
         """They were fetched together with those of callers who wanted another lock duration."""
@@ -171,7 +165,7 @@ class Queues:
         try:
             codes = await self._say([each.claim(verdict) for each in taken])
         except asyncio.CancelledError:
-            self._settle_soon([each.claim(_PUT_BACK) for each in taken])
+            self._settle_soon([each.claim(PUT_BACK) for each in taken])
             raise
         return [
             each._replace(lock_ms=lock_ms)
@@ -213,7 +207,7 @@ class Queues:
     async def acknowledge(
         self, handles: Sequence[str], *, topic: str | None = None, group: str | None = None
     ) -> list[Settled]:
-        return await self._settle(handles, _ACCEPT, topic, group)
+        return await self._settle(handles, ACCEPT, topic, group)
 
     async def release(
         self,
@@ -232,7 +226,7 @@ class Queues:
         self, handles: Sequence[str], *, topic: str | None = None, group: str | None = None
     ) -> list[Settled]:
         """Never redeliver: to the dead-letter topic if the group has one."""
-        return await self._settle(handles, _REJECT, topic, group)
+        return await self._settle(handles, REJECT, topic, group)
 
     async def extend(
         self,
