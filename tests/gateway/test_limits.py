@@ -28,7 +28,7 @@ def ask(settings: GatewaySettings, receive: Callable[[], Awaitable[Any]]) -> tup
         sent.append(message)
 
     async def run() -> None:
-        services = await Services.build(settings)
+        services = Services(settings, settings.access())
         await build_app(services)(dict(SCOPE), receive, send)
         services.stopping.set()
         await services.close()

@@ -9,7 +9,7 @@ import yaml
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from ottla.gateway.api.health import DESCRIPTION
-from ottla.gateway.app import build_routes
+from ottla.gateway.app import FAMILIES
 from ottla.gateway.services import Services
 from ottla.gateway.settings import GatewaySettings
 
@@ -23,9 +23,10 @@ def described() -> Any:
 
 def routes() -> set[tuple[str, str]]:
     async def build() -> list[BaseRoute]:
-        services = await Services.build(GatewaySettings("127.0.0.1:1"))
+        settings = GatewaySettings("127.0.0.1:1")
+        services = Services(settings, settings.access())
         try:
-            return build_routes(services)
+            return [route for family in FAMILIES for route in family(services)]
         finally:
             await services.close()
 

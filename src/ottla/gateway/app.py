@@ -34,7 +34,7 @@ from ottla.gateway.aws_signatures import InvalidSignature
 from ottla.gateway.core.errors import CoreError
 from ottla.gateway.dialects import rest_v2, rest_v2_metadata, rest_v3
 from ottla.gateway.dialects.sqs import routes as sqs
-from ottla.gateway.identity import ANONYMOUS, Identity, Users
+from ottla.gateway.identity import Users
 from ottla.gateway.origins import is_foreign
 from ottla.gateway.problems import Problem, problem_of
 from ottla.gateway.route_table import RouteTable
@@ -83,10 +83,6 @@ def build_app(
     return _App(services, users, families)
 
 
-def build_routes(services: Services, families: Families = FAMILIES) -> list[BaseRoute]:
-    return [route for family in families for route in family(services)]
-
-
 class _App:
     def __init__(self, services: Services, users: Users | None, families: Families) -> None:
         self._own = services
@@ -130,12 +126,10 @@ class _App:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._users is None or scope["path"] in OPEN:
-            scope["identity"] = ANONYMOUS
             await self._table(self._own).answer(scope, receive, send)
             return
         try:
-            async with self._users.enter(Request(scope, receive)) as (name, services):
-                scope["identity"] = Identity(f"User:{name}")
+            async with self._users.enter(Request(scope, receive)) as services:
                 await self._table(services).answer(scope, receive, send)
         except InvalidSignature as error:
             refusal = sqs.refusal(scope[HEADERS], error.code, str(error))
@@ -158,9 +152,8 @@ class _App:
     def _table(self, services: Services) -> RouteTable:
         table = services.tables.get(self)
         if table is None:
-            table = services.tables[self] = RouteTable(
-                build_routes(services, self._families), services.counts
-            )
+            routes = [route for family in self._families for route in family(services)]
+            table = services.tables[self] = RouteTable(routes, services.counts)
         return table
 
     def _request_id(self, headers: Mapping[bytes, bytes]) -> bytes:

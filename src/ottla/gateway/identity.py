@@ -19,6 +19,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -41,13 +42,6 @@ LOGINS_AT_ONCE: Final = 4  # A login deliberately costs some milliseconds of pro
 _SWEEP_S: Final = 30.0
 
 
-class Identity(NamedTuple):
-    principal: str  # As the brokers name users.
-
-
-ANONYMOUS: Final = Identity("User:ANONYMOUS")
-
-
 class Credentials(NamedTuple):
     name: str
     password: str
@@ -66,11 +60,12 @@ def basic_credentials(headers: Mapping[bytes, bytes]) -> Credentials | None:
     return Credentials(name, password) if colon and name else None
 
 
+@dataclass(eq=False, slots=True)
 class _User:
-    def __init__(self, services: Services) -> None:
-        self.services = services
-        self.requests = 0  # In progress.
-        self.used_at_s = self.checked_at_s = time.monotonic()
+    services: Services
+    requests: int = 0  # In progress.
+    used_at_s: float = field(default_factory=time.monotonic)
+    checked_at_s: float = 0.0
 
 
 class Users:
@@ -100,8 +95,8 @@ class Users:
         return len(self._users)
 
     @asynccontextmanager
-    async def enter(self, request: Request) -> AsyncIterator[tuple[str, Services]]:
-        """The name and services of the request's user. Raises Problem 401 without a valid login.
+    async def enter(self, request: Request) -> AsyncIterator[Services]:
+        """The services of the request's user. Raises Problem 401 without a valid login.
 
         Raises InvalidSignature for an invalid signature.
         """
@@ -117,7 +112,7 @@ class Users:
             user = await self._log_in(digest, credentials)
         user.requests += 1
         try:
-            yield credentials.name, user.services
+            yield user.services
         finally:
             user.requests -= 1
             user.used_at_s = time.monotonic()

@@ -66,7 +66,7 @@ async def run(
     on_tls_end: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve on listening sockets; without `admin` the first one serves everything."""
-    services = await Services.build(settings)
+    services = Services(settings, settings.access())
     users = None
     try:
         if settings.auth is Auth.BASIC:

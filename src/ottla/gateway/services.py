@@ -1,7 +1,6 @@
 """What the routes need: built once for the gateway and once for each logged-in user."""
 
 import asyncio
-from typing import Self
 
 from ottla.gateway.core.access import Access
 from ottla.gateway.core.addresses import parse_networks
@@ -24,7 +23,7 @@ from ottla.gateway.settings import GatewaySettings
 
 
 class Services:
-    """Created by `build` in the serving loop; each service is a class in `core`."""
+    """Created in the serving loop, without a broker; each service is a class in `core`."""
 
     def __init__(
         self, settings: GatewaySettings, access: Access, own: "Services | None" = None
@@ -59,11 +58,6 @@ class Services:
             self.webhooks = own.webhooks
         self._owns_webhooks = own is None
         self._ending = asyncio.create_task(self._end_waits(), name="end of waits")
-
-    @classmethod
-    async def build(cls, settings: GatewaySettings) -> Self:
-        """Needs no broker: a gateway may start before its cluster."""
-        return cls(settings, settings.access())
 
     async def close(self) -> None:
         """After the last request; dependents first."""
