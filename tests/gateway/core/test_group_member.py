@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from kio.schema.consumer_group_heartbeat.v1.response import (
@@ -12,6 +12,7 @@ from kio.schema.consumer_group_heartbeat.v1.response import (
 )
 from kio.static.primitive import i32
 
+from ottla.client.async_wire.cluster import Cluster
 from ottla.client.wire.errors import Unreachable
 from ottla.gateway.core.group_member import GroupMember
 from ottla.protocol.errors import ErrorCode
@@ -34,7 +35,7 @@ def answer(
 
 
 class Coordinator:
-    """Sends the given responses, then ones without changes."""
+    """Its own cluster. Sends the given responses, then ones without changes."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -53,7 +54,10 @@ class Coordinator:
             raise found
         return found
 
-    def forget(self) -> None:
+    async def coordinator(self, _kind: int, _group: str) -> "Coordinator":
+        return self
+
+    def forget_metadata(self) -> None:
         self.forgotten_count += 1
 
 
@@ -65,7 +69,8 @@ def run(make: Callable[[], Coordinator]) -> tuple[Coordinator, list[frozenset[in
         async def on_change(owned: frozenset[int]) -> None:
             changes.append(owned)
 
-        task = asyncio.ensure_future(GroupMember(coordinator, "g", "t", on_change).run())
+        member = GroupMember(cast("Cluster", coordinator), "g", "t", on_change)
+        task = asyncio.ensure_future(member.run())
         await asyncio.wait_for(coordinator.is_done.wait(), 120)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -7,6 +7,7 @@ key wins, so repeating a write changes nothing.
 import asyncio
 import time
 from collections.abc import Iterator
+from typing import Final
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.producing import produce
@@ -18,7 +19,7 @@ from ottla.records.batch import iterate_headers
 from ottla.records.builder import Record, build_batch
 from ottla.records.decoder import iterate_records
 
-_CONFIG = {"cleanup.policy": "compact", "segment.ms": "3600000"}
+CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
 
 class CompactedTable:
@@ -51,7 +52,7 @@ class CompactedTable:
 
     async def put(self, key: str, value: bytes | None) -> None:
         """Returns once the value is written and in this copy; None removes the key."""
-        await ensure_topic(self._cluster, self._topic, partitions=1, config=_CONFIG)
+        await ensure_topic(self._cluster, self._topic, partitions=1, config=CONFIG)
         record = Record(timestamp=time.time_ns() // 1_000_000, key=key.encode(), value=value)
         await produce(self._cluster, {self._topic_partition: build_batch([record])})
         await self.refresh()

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from kio.schema.consumer_group_heartbeat.v1.request import (
     ConsumerGroupHeartbeatRequest,
@@ -21,6 +21,8 @@ from kio.schema.consumer_group_heartbeat.v1.request import (
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32
 
+from ottla.client.async_wire.cluster import Cluster
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import BrokerError, WireError, validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
@@ -41,27 +43,19 @@ _PAUSE_S_MAX = 5.0
 logger = logging.getLogger(__name__)
 
 
-class Coordinator(Protocol):
-    async def call(self, request: Any) -> Any:
-        """The coordinator's response. Raises WireError if there is none."""
-
-    def forget(self) -> None:
-        """Look up the coordinator again."""
-
-
 class GroupMember:
     """`on_change` receives the owned partitions, and returns once it has released the others."""
 
     def __init__(
         self,
-        coordinator: Coordinator,
+        cluster: Cluster,
         group: str,
         topic: str,
         on_change: Callable[[frozenset[int]], Awaitable[None]],
     ) -> None:
         self.member_id = str(uuid.uuid4())
         self.owned: frozenset[int] = frozenset()
-        self._coordinator = coordinator
+        self._cluster = cluster
         self._group = group
         self._topic = topic
         self._on_change = on_change
@@ -80,7 +74,7 @@ class GroupMember:
                     await self._heartbeat()
                 except WireError as error:
                     logger.debug("heartbeat to group %s: %s", self._group, error)
-                    self._coordinator.forget()
+                    self._cluster.forget_metadata()
                     if time.monotonic() - last_heard_s > SESSION_TIMEOUT_S:
                         await self._lose_everything()
                     await asyncio.sleep(pause_s * random.uniform(0.5, 1))
@@ -97,7 +91,7 @@ class GroupMember:
         request = self._request()
         self._is_changed = False
         try:
-            response = await self._coordinator.call(request)
+            response = await self._call(request)
             validate_answer(response.error_code, f"group {self._group}")
         except BrokerError as error:
             self._is_changed = True
@@ -112,6 +106,10 @@ class GroupMember:
         self._interval_s = response.heartbeat_interval.total_seconds()
         if response.assignment is not None:
             await self._take(response.assignment)
+
+    async def _call(self, request: ConsumerGroupHeartbeatRequest) -> Any:
+        coordinator = await self._cluster.coordinator(CoordinatorType.GROUP, self._group)
+        return await coordinator.call(request)
 
     def _request(self) -> ConsumerGroupHeartbeatRequest:
         joins = self._epoch == _JOIN
@@ -155,4 +153,4 @@ class GroupMember:
         self._is_changed = False
         with suppress(WireError, TimeoutError):
             async with asyncio.timeout(5):
-                await self._coordinator.call(self._request())
+                await self._call(self._request())

@@ -15,16 +15,16 @@ import logging
 import time
 import zlib
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.configs import ResourceType
 from ottla.client.async_wire.topics import ensure_topic
 from ottla.client.share_wire.share_group_starts import begin_at
-from ottla.client.wire.cluster import CoordinatorType
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.administration import Administration
-from ottla.gateway.core.compacted_table import CompactedTable
+from ottla.gateway.core.compacted_table import CONFIG, CompactedTable
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.filters import EVERYTHING
 from ottla.gateway.core.group_member import GroupMember
@@ -39,8 +39,6 @@ from ottla.gateway.core.webhook_deliveries import Deliveries
 SUBSCRIPTIONS_MAX: Final = 10_000
 REFRESH_S: Final = 2.0  # How long until another gateway's change is seen.
 FIRST_REFRESH_S: Final = 10.0  # While there are no subscriptions at all.
-
-_CONFIG: Final = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 
 logger = logging.getLogger("ottla.gateway")
 
@@ -80,7 +78,7 @@ class Webhooks:
         validate_topic(subscription.topic)
         start = parse_start(subscription.start, None)
         offsets = await positions_at(self._source, subscription.topic, start, EVERYTHING)
-        await ensure_topic(self._cluster, TOPIC, partitions=PARTITIONS_COUNT, config=_CONFIG)
+        await ensure_topic(self._cluster, TOPIC, partitions=PARTITIONS_COUNT, config=CONFIG)
         if len(await self.all()) >= SUBSCRIPTIONS_MAX:
             raise Invalid(f"there are {SUBSCRIPTIONS_MAX} subscriptions, which is the most")
         settings = {
@@ -141,19 +139,16 @@ class Webhooks:
             except WireError as error:
                 logger.debug("reading the subscriptions: %s", error)
             if self._known and membership is None:
-                coordinator = _Coordinator(self._cluster, self._group)
-                member = GroupMember(coordinator, self._group, TOPIC, self._on_owned)
+                member = GroupMember(self._cluster, self._group, TOPIC, self._on_owned)
                 membership = self._start(member.run())
             await self._serve(self._known)
             if not self._known and membership is not None:
                 membership.cancel()
                 await asyncio.wait([membership])
                 membership, self._owned = None, frozenset()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_S if membership else FIRST_REFRESH_S):
                     await self._changed.wait()
-            except TimeoutError:
-                pass
 
     async def _on_owned(self, owned: frozenset[int]) -> None:
         """Returns once everything that is no longer owned is released."""
@@ -193,19 +188,6 @@ class Webhooks:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("webhooks have failed: %s", error, exc_info=error)
-
-
-class _Coordinator:
-    def __init__(self, cluster: Cluster, group: str) -> None:
-        self._cluster = cluster
-        self._group = group
-
-    async def call(self, request: Any) -> Any:
-        coordinator = await self._cluster.coordinator(CoordinatorType.GROUP, self._group)
-        return await coordinator.call(request)
-
-    def forget(self) -> None:
-        self._cluster.forget_metadata()
 
 
 def _group(rules: str) -> str:
