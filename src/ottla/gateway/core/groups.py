@@ -34,6 +34,10 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
 
+_DESCRIBE: Final[Mapping[str, Any]] = {
+    CONSUMER: ConsumerGroupDescribeRequest,
+    SHARE: ShareGroupDescribeRequest,
+}
 _LOOKS_AT_ONCE: Final = 8
 _LOOK_BYTES: Final = 64 * 1024
 
@@ -102,11 +106,10 @@ class Groups:
         group = next((each for each in await self.all() if each.id == group_id), None)
         if group is None:
             raise BrokerError(ErrorCode.group_id_not_found, f"group {group_id}")
+        members = await self._members(group)
         if group.type == SHARE:
-            members = await self._share_members(group_id)
             offsets = await self._share_offsets(group_id)
         else:
-            members = await self._members(group)
             offsets = await self._committed(group_id)
         return GroupDescription(group, members, await self._progress(offsets))
 
@@ -122,36 +125,19 @@ class Groups:
     # Members.
 
     async def _members(self, group: Group) -> tuple[Member, ...]:
-        return await (
-            self._consumer_members(group.id)
-            if group.type == CONSUMER
-            else self._classic_members(group.id)
+        """Of classic groups, only the members themselves know their assignments."""
+        if group.type in _DESCRIBE:
+            request = _DESCRIBE[group.type](
+                group_ids=(GroupId(group.id),), include_authorized_operations=False
+            )
+            return tuple(map(_member, (await self._described(group.id, request)).members))
+        asked = DescribeGroupsRequest(
+            groups=(GroupId(group.id),), include_authorized_operations=False
         )
-
-    async def _classic_members(self, group_id: str) -> tuple[Member, ...]:
-        """Only the members themselves know their assignments."""
-        request = DescribeGroupsRequest(
-            groups=(GroupId(group_id),), include_authorized_operations=False
-        )
-        found = await self._described(group_id, request)
         return tuple(
             Member(each.member_id, each.client_id, each.client_host, each.group_instance_id, ())
-            for each in found.members
+            for each in (await self._described(group.id, asked)).members
         )
-
-    async def _consumer_members(self, group_id: str) -> tuple[Member, ...]:
-        request = ConsumerGroupDescribeRequest(
-            group_ids=(GroupId(group_id),), include_authorized_operations=False
-        )
-        found = await self._described(group_id, request)
-        return tuple(_member(each, each.instance_id) for each in found.members)
-
-    async def _share_members(self, group_id: str) -> tuple[Member, ...]:
-        request = ShareGroupDescribeRequest(
-            group_ids=(GroupId(group_id),), include_authorized_operations=False
-        )
-        found = await self._described(group_id, request)
-        return tuple(_member(each, None) for each in found.members)
 
     async def _described(self, group_id: str, request: Any) -> Any:
         async def ask() -> Any:
@@ -260,12 +246,12 @@ def _first_timestamp(content: bytes, offset: int) -> int | None:
     return None
 
 
-def _member(found: Any, instance_id: str | None) -> Member:
+def _member(found: Any) -> Member:
     return Member(
         found.member_id,
         found.client_id,
         found.client_host,
-        instance_id,
+        getattr(found, "instance_id", None),  # Members of share groups have none.
         tuple(
             TopicPartition(topic.topic_name, partition)
             for topic in found.assignment.topic_partitions

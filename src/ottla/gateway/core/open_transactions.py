@@ -4,17 +4,17 @@ import datetime as dt
 from typing import Any, Final, NamedTuple
 
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
-from kio.schema.init_producer_id.v6.request import InitProducerIdRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.types import TransactionalId
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.async_wire.transactions import init_transactions
 from ottla.client.wire.cluster import CoordinatorType, TopicPartition, expect_one
 from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.transactions import ONGOING
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.times import in_milliseconds, milliseconds
+from ottla.protocol.times import in_milliseconds
 
-ONGOING: Final = "Ongoing"
 _NEVER_MS: Final = 2**31 - 1  # The timeout of a two-phase transaction.
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -63,7 +63,10 @@ class OpenTransactions:
         )
 
         async def ask() -> Any:
-            response = await (await self._coordinator(transactional_id)).call(request)
+            coordinator = await self._cluster.coordinator(
+                CoordinatorType.TRANSACTION, transactional_id
+            )
+            response = await coordinator.call(request)
             found = expect_one(response.transaction_states)
             validate_answer(found.error_code, f"transactional id {transactional_id}")
             return found
@@ -94,16 +97,4 @@ class OpenTransactions:
             raise BrokerError(
                 ErrorCode.invalid_txn_state, f"{transactional_id} has no open transaction"
             )
-        request = InitProducerIdRequest(
-            transactional_id=TransactionalId(transactional_id),
-            transaction_timeout=milliseconds(1),
-        )
-
-        async def abort() -> None:
-            response = await (await self._coordinator(transactional_id)).call(request)
-            validate_answer(response.error_code, f"the transaction of {transactional_id}")
-
-        await self._cluster.retry(abort)
-
-    async def _coordinator(self, transactional_id: str) -> Any:
-        return await self._cluster.coordinator(CoordinatorType.TRANSACTION, transactional_id)
+        await init_transactions(self._cluster, transactional_id, 1)
