@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import Consumer, Message
 
@@ -31,14 +31,6 @@ class InstanceExists(Exception):
 
 class NoInstance(Exception):
     pass
-
-
-class Polled(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
 
 
 @dataclass(slots=True)
@@ -107,9 +99,9 @@ class ConsumerInstances:
                     await self.delete(key)
 
 
-def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> list[Polled]:
+def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> "list[Message[Any, Any]]":
     """What is available, as soon as something is. Raises KafkaException for errors that persist."""
-    found: list[Polled] = []
+    found: list[Message[Any, Any]] = []
     deadline = time.monotonic() + timeout_ms / 1000
     size = 0
     while size < bytes_max and len(found) < _POLL_COUNT:
@@ -121,16 +113,6 @@ def poll(consumer: Consumer, timeout_ms: int, bytes_max: int) -> list[Polled]:
             continue
         if message.error() is not None:
             continue  # Transient, or shows up again.
-        found.append(_polled(message))
+        found.append(message)
         size += len(message.value() or b"") + len(message.key() or b"")
     return found
-
-
-def _polled(message: "Message[Any, Any]") -> Polled:
-    return Polled(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
-        message.key(),
-        message.value(),
-    )

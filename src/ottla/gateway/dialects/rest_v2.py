@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Message, TopicPartition
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from ottla.client.wire.errors import BrokerError
-from ottla.gateway.core.consumer_instances import ConsumerInstances, Instance, Polled, poll
+from ottla.gateway.core.consumer_instances import ConsumerInstances, poll
 from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
@@ -244,7 +244,7 @@ class _Consuming:
         bytes_max = _number(query.get("max_bytes", _BYTES_MAX))
         timeout_ms = min(timeout_ms, _TIMEOUT_MS_MAX)
         found = await instance.run(lambda consumer: poll(consumer, timeout_ms, bytes_max))
-        content = [_shown(each, instance) for each in found]
+        content = [_shown(each, instance.format) for each in found]
         return _answer(content, f"application/vnd.kafka.{instance.format}.v2+json")
 
     async def commit(self, request: Request) -> Response:
@@ -348,13 +348,13 @@ async def _ends(request: Request, offset: int) -> list[TopicPartition]:
     return [TopicPartition(each.topic, each.partition, offset) for each in topic_partitions]
 
 
-def _shown(polled: Polled, instance: Instance) -> dict[str, Any]:
+def _shown(message: "Message[Any, Any]", encoding: str) -> dict[str, Any]:
     return {
-        "topic": polled.topic,
-        "key": _decoded(polled.key, instance.format),
-        "value": _decoded(polled.value, instance.format),
-        "partition": polled.partition,
-        "offset": polled.offset,
+        "topic": message.topic(),
+        "key": _decoded(message.key(), encoding),
+        "value": _decoded(message.value(), encoding),
+        "partition": message.partition(),
+        "offset": message.offset(),
     }
 
 
