@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.share_members import ShareMembers
 from ottla.client.share_wire.share_session import FetchedShares, ShareSession
-from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.errors import BrokerError
 from ottla.gateway.core.access import Access
 from ottla.gateway.core.queues import Delivery, Queues, SettleError
@@ -62,6 +61,10 @@ async def gateway(bootstrap: str) -> AsyncIterator[Queues]:
             await queues.close()
 
 
+def position(delivery: Delivery) -> tuple[int, int]:
+    return delivery.opened.partition, delivery.opened.offset
+
+
 async def drain(queues: Queues, topic: str, group: str, count: int) -> list[Delivery]:
     """Receives until there are that many; acknowledges nothing."""
     found: list[Delivery] = []
@@ -78,7 +81,7 @@ async def require_held_locks(queues: Queues) -> None:
 
 
 def values(deliveries: list[Delivery]) -> list[bytes | None]:
-    return sorted((each.value for each in deliveries), key=lambda value: value or b"")
+    return sorted((each.record.value for each in deliveries), key=lambda value: value or b"")
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> None:
@@ -98,9 +101,9 @@ def test_what_was_published_before_the_group_existed_is_received(
         async with gateway(bootstrap) as queues:
             found = await drain(queues, topic, "g", 3)
             assert values(found) == [b"a", b"b", b"c"]
-            assert all(each.key == each.value for each in found)
-            assert all(each.headers == (("n", each.value),) for each in found)
-            assert all(each.delivery_count == 1 for each in found)
+            assert all(each.record.key == each.record.value for each in found)
+            assert all(each.record.headers == (("n", each.record.value),) for each in found)
+            assert all(each.opened.delivery_count == 1 for each in found)
             settled = await queues.acknowledge([each.handle for each in found])
             assert [each.error for each in settled] == [None] * 3
             assert await queues.receive(topic, "g", count=10) == []
@@ -131,7 +134,7 @@ def test_what_is_released_comes_again_and_is_counted(bootstrap: str, topic: str)
             (first,) = await drain(queues, topic, "g", 1)
             assert (await queues.release([first.handle], delay_ms=0))[0].error is None
             (second,) = await drain(queues, topic, "g", 1)
-            assert (second.offset, second.delivery_count) == (first.offset, 2)
+            assert (second.record.offset, second.opened.delivery_count) == (first.record.offset, 2)
             stale = await queues.acknowledge([first.handle])
             assert stale[0].error is SettleError.EXPIRED
             assert (await queues.acknowledge([second.handle]))[0].error is None
@@ -150,7 +153,7 @@ def test_a_delay_is_never_early(bootstrap: str, topic: str) -> None:
             assert (await queues.release([first.handle], delay_ms=1_500))[0].error is None
             (again,) = await drain(queues, topic, "g", 1)
             assert time.monotonic() - released_s >= 1.5
-            assert again.delivery_count == 2
+            assert again.opened.delivery_count == 2
 
     run(work)
 
@@ -164,7 +167,7 @@ def test_what_is_rejected_does_not_come_again(bootstrap: str, topic: str) -> Non
             first, second = await drain(queues, topic, "g", 2)
             assert (await queues.reject([first.handle]))[0].error is None
             assert (await queues.release([second.handle], delay_ms=0))[0].error is None
-            assert values(await drain(queues, topic, "g", 1)) == [second.value]
+            assert values(await drain(queues, topic, "g", 1)) == [second.record.value]
             assert await queues.receive(topic, "g", count=10) == []
 
     run(work)
@@ -186,9 +189,9 @@ def test_a_lock_ends_and_an_extended_one_lasts(bootstrap: str, topic: str) -> No
             if extended[0].error is not None:
                 pytest.skip("the machine was too slow to extend a lock of 3 s")
             (again,) = await drain(queues, topic, "g", 1)
-            while again.offset == keep.offset and again.partition == keep.partition:
+            while position(again) == position(keep):
                 pytest.fail("an extended lock ended")
-            assert (again.partition, again.offset) == (lose.partition, lose.offset)
+            assert position(again) == position(lose)
             assert (await queues.acknowledge([keep.handle]))[0].error is None
 
     run(work)
@@ -251,7 +254,7 @@ def test_what_no_consumer_saw_is_put_back_uncounted(bootstrap: str, topic: str) 
             await require_held_locks(queues)
             for _ in range(7):  # More often than a record may be delivered.
                 found = await drain(queues, topic, "g", 1)
-                assert found[0].delivery_count == 1
+                assert found[0].opened.delivery_count == 1
                 queues.put_back(found)
 
     run(work)
@@ -285,7 +288,7 @@ def test_what_comes_while_a_gateway_stops_is_put_back_uncounted(
                     queues.stop_waiting()
                     assert await waiting == []
             (found,) = await drain(other, topic, "g", 1)
-            assert found.delivery_count == 1
+            assert found.opened.delivery_count == 1
 
     run(work)
 
@@ -304,7 +307,7 @@ def test_any_gateway_settles_what_another_delivered(bootstrap: str, topic: str) 
             assert (await other.extend([second.handle], lock_ms=600_000))[0].error is None
             assert (await other.release([third.handle], delay_ms=0))[0].error is None
             (again,) = await drain(other, topic, "g", 1)
-            assert again.value == third.value
+            assert again.record.value == third.record.value
             assert (await other.acknowledge([second.handle]))[0].error is None
 
     run(work)
@@ -350,7 +353,10 @@ def test_a_topic_that_does_not_exist(bootstrap: str) -> None:
 
 
 def test_gateways_find_the_same_secret(bootstrap: str) -> None:
-    with BlockingCluster(bootstrap) as one, BlockingCluster(bootstrap) as two:
-        found = shared_secrets(one)
-        assert found
-        assert shared_secrets(two) == found
+    async def work() -> None:
+        async with Cluster(bootstrap) as one, Cluster(bootstrap) as two:
+            found = await shared_secrets(one)
+            assert found
+            assert await shared_secrets(two) == found
+
+    run(work)

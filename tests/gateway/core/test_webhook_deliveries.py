@@ -10,9 +10,13 @@ from ottla.gateway.core.queues import Delivery, Queues, Settled
 from ottla.gateway.core.subscriptions import Subscription
 from ottla.gateway.core.webhook_calls import AddressRefused, Caller, Url, WebhookAnswer
 from ottla.gateway.core.webhook_deliveries import Deliveries
+from ottla.records.builder import Record
 
 DELIVERY = Delivery(
-    "handle", Handle("t", UUID(int=1), 0, 7, "g", 1, "m", 0), None, b"value", (), 0, 0
+    "handle",
+    Handle("t", UUID(int=1), 0, 7, "g", 1, "m", 0),
+    Record(offset=7, timestamp=0, value=b"value"),
+    0,
 )
 SUBSCRIPTION = Subscription.create({"url": "http://receiver/", "topic": "t"}, 0)
 

@@ -27,7 +27,6 @@ from ottla.gateway.core.record_json import encode, record_to_json
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.problems import Problem
 from ottla.gateway.services import Services
-from ottla.records.builder import Record
 
 _JSON: Final = "application/json"
 _STATUS: Final = {
@@ -147,10 +146,7 @@ def _encode_deliveries(deliveries: Sequence[Delivery]) -> bytes:
 
 def delivery_fields(delivery: Delivery) -> dict[str, Any]:
     handle = delivery.opened
-    record = Record(
-        handle.offset, delivery.timestamp_ms, delivery.key, delivery.value, delivery.headers
-    )
-    fields = record_to_json(handle.topic, handle.partition, record)
+    fields = record_to_json(handle.topic, handle.partition, delivery.record)
     fields["delivery"] = delivery.handle
     fields["delivery_count"] = handle.delivery_count
     fields["locked_until"] = delivery.locked_until_ms

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from ottla.client.async_wire.cluster import Cluster
-from ottla.client.wire.cluster import Cluster as BlockingCluster
 from ottla.client.wire.librdkafka_settings import security_of
 
 CLIENT_ID: Final = "ottla-gateway"
@@ -41,14 +40,6 @@ class Access:
 
     def cluster(self, *, retry_timeout_ms: int = 60_000) -> Cluster:
         return Cluster(
-            self.bootstrap_servers,
-            client_id=CLIENT_ID,
-            retry_timeout_ms=retry_timeout_ms,
-            security=security_of(self.login),
-        )
-
-    def blocking_cluster(self, *, retry_timeout_ms: int) -> BlockingCluster:
-        return BlockingCluster(
             self.bootstrap_servers,
             client_id=CLIENT_ID,
             retry_timeout_ms=retry_timeout_ms,

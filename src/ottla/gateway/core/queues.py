@@ -27,7 +27,7 @@ from ottla.protocol.messages.delivery_acknowledge import (
     POLICY_DELAY,
     DeliveryAcknowledgeType,
 )
-from ottla.records.builder import Headers
+from ottla.records.builder import Record
 
 logger = logging.getLogger(__name__)
 
@@ -37,32 +37,8 @@ _HANDLE_GRACE_S: Final = 3_600  # On top of the longest lock; an extended lock l
 class Delivery(NamedTuple):
     handle: str
     opened: Handle
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-    timestamp_ms: int
+    record: Record
     locked_until_ms: int
-
-    @property
-    def topic(self) -> str:
-        return self.opened.topic
-
-    @property
-    def group(self) -> str:
-        return self.opened.group
-
-    @property
-    def partition(self) -> int:
-        return self.opened.partition
-
-    @property
-    def offset(self) -> int:
-        return self.opened.offset
-
-    @property
-    def delivery_count(self) -> int:
-        """1 for the first delivery."""
-        return self.opened.delivery_count
 
 
 class SettleError(enum.StrEnum):
@@ -334,17 +310,9 @@ def _deliveries(taken: Sequence[Taken], signer: Signer, now_ms: int) -> list[Del
     found = []
     for _, (partition, count, record), lock_ms in taken:
         offset = record.offset
-        found.append(
-            Delivery(
-                signer.seal_delivery(queue, partition, offset, count, expires_s),
-                Handle(topic, topic_id, partition, offset, group, count, member_id, expires_s),
-                record.key,
-                record.value,
-                record.headers,
-                record.timestamp,
-                now_ms + lock_ms,
-            )
-        )
+        handle = signer.seal_delivery(queue, partition, offset, count, expires_s)
+        opened = Handle(topic, topic_id, partition, offset, group, count, member_id, expires_s)
+        found.append(Delivery(handle, opened, record, now_ms + lock_ms))
     return found
 
 

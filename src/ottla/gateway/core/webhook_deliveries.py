@@ -27,7 +27,6 @@ from ottla.gateway.core.webhook_calls import (
     parse_url,
 )
 from ottla.gateway.core.webhook_signatures import parse_secret, sign
-from ottla.records.builder import Record
 
 WAIT_MS: Final = 20_000
 LOCK_MS: Final = int(TIMEOUT_S * 1000) + 15_000  # For a call, and to settle it.
@@ -127,15 +126,14 @@ class Deliveries:
             self._queues.put_back([delivery])
 
     async def _deliver(self, delivery: Delivery) -> None:
-        record = _record(delivery)
         if self.is_over:
             return  # Stays unanswered, so it is put back.
-        if not self.subscription.filter.matches(delivery.partition, record):
+        if not self.subscription.filter.matches(delivery.opened.partition, delivery.record):
             self._on_answered()
             await self._settle(lambda: self._queues.acknowledge([delivery.handle]))
             return
         try:
-            answer = await self._call(delivery, record)
+            answer = await self._call(delivery)
         except AddressRefused as error:
             logger.warning("webhook %s stops delivering here: %s", self.subscription.id, error)
             self.is_over = True  # Its replacement waits until it may call.
@@ -148,12 +146,13 @@ class Deliveries:
         assert task is not None
         del self._unanswered[task]
 
-    async def _call(self, delivery: Delivery, record: Record) -> WebhookAnswer | None:
-        body = encode_record(delivery.topic, delivery.partition, record)
-        number = self.subscription.message_id(delivery.partition, delivery.offset)
+    async def _call(self, delivery: Delivery) -> WebhookAnswer | None:
+        opened = delivery.opened
+        body = encode_record(opened.topic, opened.partition, delivery.record)
+        number = self.subscription.message_id(opened.partition, opened.offset)
         headers = {
             "content-type": "application/json",
-            "ottla-delivery-count": str(delivery.delivery_count),
+            "ottla-delivery-count": str(opened.delivery_count),
             **sign(self._secret, number, int(time.time()), body),
         }
         try:
@@ -166,7 +165,7 @@ class Deliveries:
 
     async def _conclude(self, delivery: Delivery, answer: WebhookAnswer | None) -> None:
         handles = [delivery.handle]
-        verdict = after_call(self.subscription, answer, delivery.delivery_count)
+        verdict = after_call(self.subscription, answer, delivery.opened.delivery_count)
         match verdict:
             case Retry(delay_ms):
                 await self._settle(lambda: self._queues.release(handles, delay_ms=delay_ms))
@@ -188,9 +187,3 @@ class Deliveries:
                 return
             await asyncio.sleep(pause_s)
             pause_s *= 2
-
-
-def _record(delivery: Delivery) -> Record:
-    return Record(
-        delivery.offset, delivery.timestamp_ms, delivery.key, delivery.value, delivery.headers
-    )

@@ -216,16 +216,16 @@ class Moving:
         return len(moved)
 
     async def _move_one(self, task: Task, delivery: Delivery) -> None:
-        origin = origin_of(delivery.headers)
+        opened, record = delivery.opened, delivery.record
+        origin = origin_of(record.headers)
         target = task.destination or (None if origin is None else origin.topic)
         if target is None:
             raise invalid_value(
-                f"The message at {delivery.topic}-{delivery.partition} {delivery.offset} does"
+                f"The message at {opened.topic}-{opened.partition} {opened.offset} does"
                 " not say where it came from; name a destination."
             )
-        headers = without_marks(delivery.headers)
-        record = NewRecord(delivery.value, delivery.key, headers=headers)
-        (outcome,) = await self._publisher.publish_all(target, [record])
+        copy = NewRecord(record.value, record.key, headers=without_marks(record.headers))
+        (outcome,) = await self._publisher.publish_all(target, [copy])
         if isinstance(outcome, Exception):
             raise invalid_value(f"{target} does not take messages: {outcome}")
 

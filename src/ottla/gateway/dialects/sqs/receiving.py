@@ -148,7 +148,8 @@ class Receiving:
 
 
 def _is_worn(queue: Queue, delivery: Delivery) -> bool:
-    return queue.redrive is not None and delivery.delivery_count > queue.redrive.receive_count_max
+    redrive = queue.redrive
+    return redrive is not None and delivery.opened.delivery_count > redrive.receive_count_max
 
 
 def _bounded(request: Mapping[str, Any], name: str, least: int, most: int, *, default: int) -> int:
@@ -209,10 +210,10 @@ class _Wanted(NamedTuple):
 
 def _message(call: Call, queue: Queue, delivery: Delivery, wanted: _Wanted) -> dict[str, Any]:
     attributes: dict[str, Mapping[str, Any]] = {}
-    content = delivery.value or b""
+    content = delivery.record.value or b""
     body = text_of(content)
     if wanted.attributes:
-        attributes = select(from_headers(delivery.headers), wanted.attributes)
+        attributes = select(from_headers(delivery.record.headers), wanted.attributes)
     if body is None:  # Not text: written by a Kafka producer.
         body = base64.b64encode(content).decode()
         attributes[_ENCODING] = {"StringValue": "base64", "DataType": "String"}
@@ -239,25 +240,21 @@ def _message_id(delivery: Delivery) -> str:
     known = _header(delivery, MESSAGE_ID)
     if known is not None:
         return known
-    origin = origin_of(delivery.headers)
-    if origin is not None:
-        return id_of_record(origin.topic, origin.partition, origin.offset)
-    return id_of_record(delivery.topic, delivery.partition, delivery.offset)
+    source = origin_of(delivery.record.headers) or delivery.opened
+    return id_of_record(source.topic, source.partition, source.offset)
 
 
 def _system_attributes(call: Call, queue: Queue, delivery: Delivery) -> dict[str, str]:
     found = {
         "SenderId": _header(delivery, SENDER_ID) or "anonymous",
-        "SentTimestamp": str(delivery.timestamp_ms),
-        "ApproximateReceiveCount": str(delivery.delivery_count),
+        "SentTimestamp": str(delivery.record.timestamp),
+        "ApproximateReceiveCount": str(delivery.opened.delivery_count),
         "ApproximateFirstReceiveTimestamp": str(time.time_ns() // 1_000_000),
     }
-    if delivery.key is not None:
-        group_id = text_of(delivery.key)
-        if group_id:
-            found["MessageGroupId"] = group_id
+    if delivery.record.key is not None and (group_id := text_of(delivery.record.key)):
+        found["MessageGroupId"] = group_id
     if queue.is_fifo:
-        found["SequenceNumber"] = sequence_number(delivery.offset)
+        found["SequenceNumber"] = sequence_number(delivery.record.offset)
     optional = {
         "MessageDeduplicationId": _header(delivery, DEDUPLICATION_ID),
         "AWSTraceHeader": _header(delivery, TRACE),
@@ -270,7 +267,7 @@ def _system_attributes(call: Call, queue: Queue, delivery: Delivery) -> dict[str
 
 
 def _header(delivery: Delivery, name: str) -> str | None:
-    for key, value in delivery.headers:
+    for key, value in delivery.record.headers:
         if key == name and value is not None:
             return value.decode(errors="replace")
     return None
