@@ -61,9 +61,7 @@ class Admin:
     """`Admin(config)` or `Admin(bootstrap_servers=...)`. Methods raise KafkaException."""
 
     def __init__(self, config: ClientConfig | None = None, **settings: Any) -> None:
-        if config is not None and settings:
-            raise TypeError("give a ClientConfig or its fields, not both")
-        self.config = config or ClientConfig(**settings)
+        self.config = ClientConfig.of(config, settings)
         self.raw = AdminClient(self.config.settings())  # The confluent-kafka client.
 
     # Topics.

@@ -4,7 +4,7 @@ import enum
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from ottla.client.partitioners import Partition, Partitioner
 from ottla.client.profiles import current_profile
@@ -72,6 +72,13 @@ class ClientConfig:
     ssl_certificate_location: str = ""
     ssl_key_location: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Self | None, fields: Mapping[str, Any]) -> Self:
+        """The config, or else one with these fields."""
+        if config is not None and fields:
+            raise TypeError(f"give a {cls.__name__} or its fields, not both")
+        return config or cls(**fields)
 
     def settings(self) -> dict[str, Any]:
         """The settings for a confluent-kafka client."""

@@ -34,9 +34,7 @@ class Consumer:
     """
 
     def __init__(self, config: ConsumerConfig | None = None, **settings: Any) -> None:
-        if config is not None and settings:
-            raise TypeError("give a ConsumerConfig or its fields, not both")
-        self.config = config or ConsumerConfig(**settings)
+        self.config = ConsumerConfig.of(config, settings)
         self.raw = confluent_kafka.Consumer(self.config.settings())  # The confluent-kafka consumer.
         self._message_type = message_type(self.config.key_deserializer, Message)
         self._deserialize = deserializer_of(self.config.value_deserializer)

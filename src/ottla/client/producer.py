@@ -33,9 +33,7 @@ class Producer:
     """
 
     def __init__(self, config: ProducerConfig | None = None, **settings: Any) -> None:
-        if config is not None and settings:
-            raise TypeError("give a ProducerConfig or its fields, not both")
-        self.config = config or ProducerConfig(**settings)
+        self.config = ProducerConfig.of(config, settings)
         self._producer: confluent_kafka.Producer | None = None
         self._poller: Poller | None = None
         self._unpolled_count = 0

@@ -70,9 +70,7 @@ class ShareConsumer:
     """
 
     def __init__(self, config: ShareConsumerConfig | None = None, **settings: Any) -> None:
-        if config is not None and settings:
-            raise TypeError("give a ShareConsumerConfig or its fields, not both")
-        self.config = config or ShareConsumerConfig(**settings)
+        self.config = ShareConsumerConfig.of(config, settings)
         settings = self.config.settings()
         settings["client.id"] = f"{settings['client.id']}-{uuid.uuid4()}"
         self._settings = settings
