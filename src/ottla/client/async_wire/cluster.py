@@ -19,6 +19,7 @@ from ottla.client.wire.cluster import (
     TopicPartition,
     expect_one,
     keep_results,
+    leader_address,
     metadata_request,
     topics_in,
 )
@@ -219,12 +220,8 @@ class Cluster:
         return topic if time.monotonic() - asked_at < METADATA_AGE_S_MAX else None
 
     async def _leader_address(self, topic_partition: TopicPartition) -> Address:
-        node_id = (await self.topic(topic_partition.topic)).leaders.get(topic_partition.partition)
-        if node_id is None:
-            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")
-        if node_id not in self._addresses:
-            raise BrokerError(ErrorCode.leader_not_available, f"partition {topic_partition}")
-        return self._addresses[node_id]
+        topic = await self.topic(topic_partition.topic)
+        return leader_address(topic, topic_partition, self._addresses)
 
     async def _address(self, node_id: int) -> Address:
         if node_id not in self._addresses:

@@ -41,9 +41,9 @@ async def fetch(
 
     One attempt, over a connection to the leader; if it waits, over one of its own.
     """
-    topic = await cluster.topic(topic_partition.topic)
+    topics = {topic_partition.topic: await cluster.topic(topic_partition.topic)}
     request = fetch_request(
-        topic_partition, topic, offset, isolation, bytes_max=bytes_max, wait_ms=wait_ms
+        {topic_partition: offset}, topics, isolation, bytes_max=bytes_max, wait_ms=wait_ms
     )
     response = await connection.call(request, timeout_s=wait_ms / 1000 + _NETWORK_S)
     return fetched(response, topic_partition, offset)

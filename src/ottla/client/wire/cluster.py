@@ -239,12 +239,8 @@ class Cluster:
             self._known_since_s = time.monotonic()
 
     def _leader_address(self, topic_partition: TopicPartition) -> tuple[str, int]:
-        node_id = self.topic(topic_partition.topic).leaders.get(topic_partition.partition)
-        if node_id is None:
-            raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")
-        if node_id not in self._addresses:
-            raise BrokerError(ErrorCode.leader_not_available, f"partition {topic_partition}")
-        return self._addresses[node_id]
+        topic = self.topic(topic_partition.topic)
+        return leader_address(topic, topic_partition, self._addresses)
 
     def _ask_topics(
         self, names: Collection[str] | None, *, create_missing: bool = False
@@ -327,6 +323,17 @@ def topics_in(response: Any, *, create_missing: bool = False) -> dict[str, Topic
         replicas = {item.partition_index: item.replica_nodes for item in topic.partitions}
         found[topic.name] = Topic(topic.topic_id, leaders, topic.is_internal, replicas)
     return found
+
+
+def leader_address(
+    topic: Topic, topic_partition: TopicPartition, addresses: Mapping[int, tuple[str, int]]
+) -> tuple[str, int]:
+    node_id = topic.leaders.get(topic_partition.partition)
+    if node_id is None:
+        raise BrokerError(ErrorCode.unknown_topic_or_partition, f"partition {topic_partition}")
+    if node_id not in addresses:
+        raise BrokerError(ErrorCode.leader_not_available, f"partition {topic_partition}")
+    return addresses[node_id]
 
 
 def keep_results(

@@ -3,13 +3,13 @@
 The next request can be in flight while the last response is processed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from kio.schema.fetch.v18.request import FetchPartition
 from kio.static.primitive import i8, i32, i64
 
-from ottla.client.wire.cluster import Cluster, Topic, TopicPartition, expect_one
+from ottla.client.wire.cluster import Cluster, Topic, TopicPartition, by_topic, expect_one
 from ottla.client.wire.connection import Connection, Sent
 from ottla.client.wire.errors import OffsetOutOfRange, Unreachable, validate_answer
 from ottla.client.wire.offsets import Isolation
@@ -101,9 +101,8 @@ class Fetcher:
             self._connection = self._cluster.own_connection_to_leader(self._topic_partition)
         return self._connection.send(
             fetch_request(
-                self._topic_partition,
-                topic,
-                offset,
+                {self._topic_partition: offset},
+                {self._topic_partition.topic: topic},
                 self._isolation,
                 bytes_max=self._bytes_max,
                 wait_ms=self._wait_ms,
@@ -112,26 +111,36 @@ class Fetcher:
 
 
 def fetch_request(
-    topic_partition: TopicPartition,
-    topic: Topic,
-    offset: int,
-    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+    positions: Mapping[TopicPartition, int],
+    topics: Mapping[str, Topic],
+    isolation: Isolation,
     *,
-    bytes_max: int = BYTES_MAX,
-    wait_ms: int = WAIT_MS,
+    bytes_max: int,
+    partition_bytes_max: int | None = None,
+    wait_ms: int,
 ) -> FetchRequest:
-    partition = FetchPartition(
-        partition=i32(topic_partition.partition),
-        fetch_offset=i64(offset),
-        partition_max_bytes=i32(bytes_max),
+    """From these offsets on; `partition_bytes_max` defaults to `bytes_max`."""
+    wanted = tuple(
+        FetchTopic(
+            topic=name,
+            topic_id=topics[name].id,
+            partitions=tuple(
+                FetchPartition(
+                    partition=i32(partition),
+                    fetch_offset=i64(positions[TopicPartition(name, partition)]),
+                    partition_max_bytes=i32(partition_bytes_max or bytes_max),
+                )
+                for partition in partitions
+            ),
+        )
+        for name, partitions in by_topic(positions).items()
     )
-    wanted = FetchTopic(topic=topic_partition.topic, topic_id=topic.id, partitions=(partition,))
     return FetchRequest(
         max_wait=milliseconds(wait_ms),
         min_bytes=i32(1),
         max_bytes=i32(bytes_max),
         isolation_level=i8(isolation),
-        topics=(wanted,),
+        topics=wanted,
         forgotten_topics_data=(),
     )
 
@@ -144,14 +153,18 @@ def fetched(response: Any, topic_partition: TopicPartition, offset: int) -> Fetc
     if answer.error_code is ErrorCode.offset_out_of_range:
         raise OffsetOutOfRange(what)
     validate_answer(answer.error_code, what)
-    aborted = [
-        AbortedTransaction(item.producer_id, item.first_offset)
-        for item in answer.aborted_transactions or ()
-    ]
     return Fetched(
         memoryview(b"") if answer.records is None else answer.records,
-        aborted,
+        aborted_in(answer),
         answer.high_watermark,
         answer.last_stable_offset,
         answer.log_start_offset,
     )
+
+
+def aborted_in(answer: Any) -> list[AbortedTransaction]:
+    """The transactions that the answer about a partition lists."""
+    return [
+        AbortedTransaction(item.producer_id, item.first_offset)
+        for item in answer.aborted_transactions or ()
+    ]

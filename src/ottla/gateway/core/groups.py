@@ -238,10 +238,8 @@ class Groups:
 
 def _first_timestamp(content: bytes, offset: int) -> int | None:
     for position, header in iterate_headers(content):
-        if header.is_control or header.last_offset < offset:
-            continue
-        for record in iterate_records(content, position):
-            if record.offset >= offset:
+        if not header.is_control and header.last_offset >= offset:
+            for record in iterate_records(content, position, from_offset=offset):
                 return record.timestamp
     return None
 

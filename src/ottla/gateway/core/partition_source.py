@@ -7,23 +7,19 @@ connection in order.
 from collections.abc import Mapping
 from typing import Any
 
-from kio.schema.fetch.v18.request import FetchPartition
-from kio.static.primitive import i8, i32, i64
-
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.async_wire.connection import Connection
 from ottla.client.async_wire.reading import list_offsets
 from ottla.client.wire.cluster import Topic, TopicPartition, by_topic
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, Unreachable, validate_answer
+from ottla.client.wire.fetching import aborted_in, fetch_request
 from ottla.client.wire.offsets import LATEST, Isolation
 from ottla.gateway.core.tails import Stretch
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
-from ottla.protocol.times import milliseconds
 from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
 from ottla.records.errors import RecordError
-from ottla.records.isolation import AbortedTransaction, scan_batches
+from ottla.records.isolation import scan_batches
 
 PARTITION_BYTES_MAX = 1 << 20
 BYTES_MAX = 8 << 20
@@ -63,7 +59,14 @@ class PartitionSource:
             connection = await self._waiting_connection(node_id)
         else:
             connection = await self._cluster.node(node_id)
-        request = _request(positions, topics, wait_ms)
+        request = fetch_request(
+            positions,
+            topics,
+            Isolation.READ_COMMITTED,
+            bytes_max=BYTES_MAX,
+            partition_bytes_max=PARTITION_BYTES_MAX,
+            wait_ms=wait_ms,
+        )
         response = await connection.call(request, timeout_s=wait_ms / 1000 + _NETWORK_S)
         validate_answer(response.error_code, f"fetch from node {node_id}")
         return _answers(response, positions, topics)
@@ -78,34 +81,6 @@ class PartitionSource:
         if connection is None or connection.closed:
             connection = self._waiting[node_id] = await self._cluster.own_connection(node_id)
         return connection
-
-
-def _request(
-    positions: Mapping[TopicPartition, int], topics: Mapping[str, Topic], wait_ms: int
-) -> FetchRequest:
-    wanted = tuple(
-        FetchTopic(
-            topic=name,
-            topic_id=topics[name].id,
-            partitions=tuple(
-                FetchPartition(
-                    partition=i32(partition),
-                    fetch_offset=i64(positions[TopicPartition(name, partition)]),
-                    partition_max_bytes=i32(PARTITION_BYTES_MAX),
-                )
-                for partition in partitions
-            ),
-        )
-        for name, partitions in by_topic(positions).items()
-    )
-    return FetchRequest(
-        max_wait=milliseconds(wait_ms),
-        min_bytes=i32(1),
-        max_bytes=i32(BYTES_MAX),
-        isolation_level=i8(Isolation.READ_COMMITTED),
-        topics=wanted,
-        forgotten_topics_data=(),
-    )
 
 
 def _answers(
@@ -134,19 +109,12 @@ def _stretch(topic_partition: TopicPartition, offset: int, answer: Any) -> Stret
         return BrokerError(answer.error_code, what)
     if not answer.records:
         return Stretch((), offset)
-    aborted = [
-        AbortedTransaction(item.producer_id, item.first_offset)
-        for item in answer.aborted_transactions or ()
-    ]
+    end_offset, aborted = answer.last_stable_offset, aborted_in(answer)
     try:
-        scan = scan_batches(answer.records, offset, answer.last_stable_offset, aborted)
+        scan = scan_batches(answer.records, offset, end_offset, aborted)
         records: list[Record] = []
         for batch in scan.batches:
-            records += [
-                record
-                for record in iterate_records(answer.records, batch.position)
-                if record.offset >= offset
-            ]
+            records += iterate_records(answer.records, batch.position, from_offset=offset)
     except RecordError as error:
         return BrokerError(ErrorCode.corrupt_message, f"{what}: {error}")
     return Stretch(records, scan.next_offset)

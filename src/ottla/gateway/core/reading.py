@@ -113,9 +113,7 @@ def _decode(found: Fetched, offset: int, count_max: int) -> tuple[list[Record], 
     scan = scan_batches(found.records, offset, _NO_END, found.aborted)
     records: list[Record] = []
     for batch in scan.batches:
-        for record in iterate_records(found.records, batch.position):
-            if record.offset < offset:
-                continue
+        for record in iterate_records(found.records, batch.position, from_offset=offset):
             if len(records) == count_max:
                 return records, record.offset
             records.append(record)
