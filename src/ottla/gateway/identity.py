@@ -175,7 +175,7 @@ class Users:
         if user is None:
             self._make_room()
             user = self._users[digest] = _User(Services(self._own.settings, access, self._own))
-            self._own.collector.users = len(self._users)
+            self._own.counts.users = len(self._users)
         user.checked_at_s = time.monotonic()
         return user
 
@@ -193,7 +193,7 @@ class Users:
     def _drop(self, digest: bytes) -> None:
         user = self._users.pop(digest, None)
         if user is not None:
-            self._own.collector.users = len(self._users)
+            self._own.counts.users = len(self._users)
             task = asyncio.create_task(user.services.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

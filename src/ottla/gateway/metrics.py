@@ -1,14 +1,17 @@
 """The gateway's metrics, for Prometheus. docs/http.md lists them."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 
 from ottla.gateway.core.counts import Counts, Durations
-from ottla.gateway.core.publishing import Publisher
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.core import Metric
 
 # Histogram bounds in nanoseconds, as exponents of two, as in nodes: 0.26 ms to 17 s.
 _BOUNDS: Final = (18, 20, 22, 24, 26, 28, 30, 32, 34)
@@ -16,44 +19,28 @@ _TOO_BUSY: Final = 429
 _STREAM: Final = "/topics/{topic}/stream"
 
 
-class Collector:
+def registry_of(counts: Counts, *, with_process: bool) -> CollectorRegistry:
+    """With or without process metrics."""
+    registry = CollectorRegistry()
+    if with_process:
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+    registry.register(_Collector(counts))
+    return registry
+
+
+class _Collector:
     """Computes the metrics whenever prometheus_client collects them."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
-        self.publishers: list[Publisher] = []  # Of the gateway's own user and of others.
-        self.users = 0  # Logged in.
-        self._registries: dict[bool, CollectorRegistry] = {}
 
-    def registry(self, *, with_process: bool = True) -> "CollectorRegistry":
-        """With or without process metrics. Raises ImportError without the library."""
-        from prometheus_client import (
-            CollectorRegistry,
-            GCCollector,
-            PlatformCollector,
-            ProcessCollector,
-        )
-
-        if with_process not in self._registries:
-            registry = self._registries[with_process] = CollectorRegistry()
-            if with_process:
-                for collector in (ProcessCollector, PlatformCollector, GCCollector):
-                    collector(registry=registry)
-            registry.register(self)
-        return self._registries[with_process]
-
-    def collect(self) -> "Iterator[Metric]":
+    def collect(self) -> Iterator[Metric]:
         yield from self._requests()
         yield from self._records()
         yield from self._others()
 
-    def _requests(self) -> "Iterator[Metric]":
-        from prometheus_client.core import (
-            CounterMetricFamily,
-            GaugeMetricFamily,
-            HistogramMetricFamily,
-        )
-
+    def _requests(self) -> Iterator[Metric]:
         labels = ["route", "method"]
         total = CounterMetricFamily(
             "ottla_gateway_requests",
@@ -80,7 +67,7 @@ class Collector:
         yield durations
         yield _counter("rejected", "Requests that hit a limit and got 429.", rejected)
 
-    def _records(self) -> "Iterator[Metric]":
+    def _records(self) -> Iterator[Metric]:
         counts = self._counts
         yield _counter("published_records", "Records that brokers accepted.", counts.published)
         yield _counter("failed_records", "Records that brokers did not accept.", counts.unpublished)
@@ -88,12 +75,12 @@ class Collector:
         yield _labelled(
             "settled_records", "Deliveries settled, by what was said.", "verdict", counts.settled
         )
-        queued = sum(each.queued_records for each in self.publishers)
+        queued = sum(each.queued_records for each in counts.publishers)
         yield _gauge("queued_records", "Published records that wait for brokers.", queued)
-        size = sum(each.queued_bytes for each in self.publishers)
+        size = sum(each.queued_bytes for each in counts.publishers)
         yield _gauge("queued_bytes", "Bytes of the records that wait for brokers.", size)
 
-    def _others(self) -> "Iterator[Metric]":
+    def _others(self) -> Iterator[Metric]:
         counts = self._counts
         streams = counts.routes.get((_STREAM, "GET"))
         open_streams = streams.in_flight if streams else 0
@@ -105,7 +92,7 @@ class Collector:
             "outcome",
             counts.webhook_calls,
         )
-        yield _gauge("users", "Users that are logged in, with --auth.", self.users)
+        yield _gauge("users", "Users that are logged in, with --auth.", counts.users)
         yield _counter(
             "logins_refused", "Requests whose user or password was wrong.", counts.logins_refused
         )
@@ -117,21 +104,15 @@ def _histogram(durations: Durations) -> tuple[list[tuple[str, float]], float]:
     return [*buckets, ("+Inf", float(sum(counts)))], durations.total_ns / 1e9
 
 
-def _counter(name: str, text: str, value: float) -> "Metric":
-    from prometheus_client.core import CounterMetricFamily
-
+def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(f"ottla_gateway_{name}", text, value=value)
 
 
-def _gauge(name: str, text: str, value: float) -> "Metric":
-    from prometheus_client.core import GaugeMetricFamily
-
+def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"ottla_gateway_{name}", text, value=value)
 
 
-def _labelled(name: str, text: str, label: str, values: Mapping[str, int]) -> "Metric":
-    from prometheus_client.core import CounterMetricFamily
-
+def _labelled(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(f"ottla_gateway_{name}", text, labels=[label])
     for each, count in sorted(values.items()):
         family.add_metric([each], count)

@@ -17,7 +17,6 @@ from ottla.gateway.core.shared_secret import SharedSigner
 from ottla.gateway.core.tails import Tails
 from ottla.gateway.core.webhook_calls import Caller
 from ottla.gateway.core.webhooks import Webhooks
-from ottla.gateway.metrics import Collector
 from ottla.gateway.route_table import RouteTable
 from ottla.gateway.settings import GatewaySettings
 
@@ -34,11 +33,10 @@ class Services:
         # Set by SIGTERM: ends streams and long polls.
         self.stopping: asyncio.Event = asyncio.Event() if own is None else own.stopping
         self.counts: Counts = Counts() if own is None else own.counts
-        self.collector: Collector = Collector(self.counts) if own is None else own.collector
         self.cluster = access.cluster()
         writing = access.cluster(retry_timeout_ms=settings.publish_timeout_ms)
         self.publisher = Publisher(settings, writing, self.counts)
-        self.collector.publishers.append(self.publisher)
+        self.counts.publishers.append(self.publisher)
         self.delays = Delays(Administration(self.cluster))
         self.idempotency = Idempotency(self.cluster, settings.idempotency_window_s)
         self.reader = Reader(settings, self.cluster, self.stopping)
@@ -68,7 +66,7 @@ class Services:
         await self.consumers.close()
         await self.queues.close()
         await self.publisher.close()
-        self.collector.publishers.remove(self.publisher)
+        self.counts.publishers.remove(self.publisher)
         self.cluster.close()
 
     async def _end_waits(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import urllib.request
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,11 +20,13 @@ _PLAIN: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def routes(services: Services) -> Sequence[BaseRoute]:
+    registries: dict[bool, Any] = {}  # With and without process metrics.
+
     async def metrics(_: Request) -> Response:
         try:
             from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-            registry = services.collector.registry()
+            from ottla.gateway.metrics import registry_of
         except ImportError:
             raise Problem(
                 501,
@@ -33,10 +35,11 @@ def routes(services: Services) -> Sequence[BaseRoute]:
             ) from None
         url = services.settings.node_metrics
         node = None if url is None else await asyncio.to_thread(_fetch, url)
-        if node is not None:
-            # The node reports process metrics itself; no metric may appear twice.
-            registry = services.collector.registry(with_process=False)
-        page = (node or b"") + generate_latest(registry)
+        # A node reports process metrics itself; no metric may appear twice.
+        with_process = node is None
+        if with_process not in registries:
+            registries[with_process] = registry_of(services.counts, with_process=with_process)
+        page = (node or b"") + generate_latest(registries[with_process])
         return Response(page, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return [Route("/metrics", metrics)]

@@ -6,31 +6,31 @@ Labels are bounded: declared routes, statuses, and a fixed vocabulary.
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.gateway.core.publishing import Publisher
 
 
+@dataclass(slots=True)
 class Durations:
     """A histogram of durations, by powers of two of a nanosecond."""
 
-    __slots__ = ("counts", "total_ns")
-
-    def __init__(self) -> None:
-        self.counts = [0] * 64
-        self.total_ns = 0
+    counts: list[int] = field(default_factory=lambda: [0] * 64)
+    total_ns: int = 0
 
     def add(self, ns: int) -> None:
         self.counts[min(ns.bit_length(), 63)] += 1
         self.total_ns += ns
 
 
+@dataclass(slots=True)
 class RouteCounts:
     """Counters of one route and method."""
 
-    __slots__ = ("durations", "in_flight", "statuses")
-
-    def __init__(self) -> None:
-        self.in_flight = 0
-        self.statuses: Counter[int] = Counter()
-        self.durations = Durations()
+    in_flight: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    durations: Durations = field(default_factory=Durations)
 
     def begin(self) -> int:
         self.in_flight += 1
@@ -54,6 +54,8 @@ class Counts:
     webhook_calls: Counter[str] = field(default_factory=Counter)  # By outcome.
     websockets: int = 0  # Open.
     logins_refused: int = 0
+    users: int = 0  # Logged in.
+    publishers: list["Publisher"] = field(default_factory=list)  # Of all users.
 
     def route(self, path: str, method: str) -> RouteCounts:
         return self.routes.setdefault((path, method), RouteCounts())
