@@ -21,7 +21,7 @@ from ottla.gateway.core.administration import (
     Administration,
     TopicDescription,
 )
-from ottla.gateway.core.groups import SHARE, Group, Groups, Member
+from ottla.gateway.core.groups import SHARE, Group, GroupDescription, Groups, Member
 from ottla.gateway.core.partition_writer import Published
 from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
@@ -29,7 +29,6 @@ from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.dialects.rest_errors import (
     Handler,
     RestError,
-    answering,
     partition_not_found,
     read_body,
     rest_error_of,
@@ -39,10 +38,11 @@ from ottla.gateway.dialects.rest_v3_brokers import routes as brokers_routes
 from ottla.gateway.dialects.rest_v3_resources import (
     MEDIA_TYPE,
     answer,
-    cluster_id,
+    answering_for,
     config_of,
     listed,
     named_config,
+    related,
     resource,
     url,
 )
@@ -57,11 +57,12 @@ _JSON_WHITESPACE: Final = b" \t\r\n"
 def routes(services: Services) -> Sequence[BaseRoute]:
     administration = Administration(services.cluster)
     topics = _Topics(administration)
-    groups = _ConsumerGroups(administration, Groups(services.cluster))
-    produce = _Producing(administration, services.publisher, services.settings.record_bytes_max)
+    groups = _ConsumerGroups(Groups(services.cluster))
+    produce = _Producing(services.publisher, services.settings.record_bytes_max)
+    answering = answering_for(administration)
 
     def route(path: str, handler: Handler, method: str = "GET") -> BaseRoute:
-        return Route(path, answering(handler, MEDIA_TYPE), methods=[method])
+        return Route(path, answering(handler), methods=[method])
 
     return [
         route(_TOPIC + "/records", produce.records, "POST"),
@@ -98,30 +99,26 @@ class _Topics:
         return listed(request, "KafkaClusterList", [await self._cluster(request)])
 
     async def cluster(self, request: Request) -> Response:
-        await cluster_id(request, self._administration)
         return answer(await self._cluster(request))
 
     async def _cluster(self, request: Request) -> dict[str, Any]:
         name = (await self._administration.cluster()).id
         path = f"/v3/clusters/{name}"
-        return resource(
-            request,
-            "KafkaCluster",
-            path,
-            cluster_id=name,
-            brokers={"related": url(request, f"{path}/brokers")},
-            topics={"related": url(request, f"{path}/topics")},
-            consumer_groups={"related": url(request, f"{path}/consumer-groups")},
-        )
+        return {
+            "kind": "KafkaCluster",
+            "metadata": {"self": url(request, path)},
+            "cluster_id": name,
+            "brokers": {"related": url(request, f"{path}/brokers")},
+            "topics": {"related": url(request, f"{path}/topics")},
+            "consumer_groups": {"related": url(request, f"{path}/consumer-groups")},
+        }
 
     async def all(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
         topics = await self._administration.topics()
-        data = [_topic(request, cluster, topic) for topic in topics]
+        data = [_topic(request, topic) for topic in topics]
         return listed(request, "KafkaTopicList", data)
 
     async def create(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
         body = await read_body(request)
         name = body.get("topic_name")
         if not isinstance(name, str):
@@ -140,15 +137,13 @@ class _Topics:
             configs=_values(body.get("configs") or []),
         )
         topic = await self._administration.topic(name)
-        return answer(_topic(request, cluster, topic), 201)
+        return answer(_topic(request, topic), 201)
 
     async def get(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
         topic = await self._administration.topic(request.path_params["topic"])
-        return answer(_topic(request, cluster, topic))
+        return answer(_topic(request, topic))
 
     async def delete(self, request: Request) -> Response:
-        await cluster_id(request, self._administration)
         validate_topic(request.path_params["topic"])
         await self._administration.delete_topic(request.path_params["topic"])
         return Response(status_code=204)
@@ -163,21 +158,19 @@ class _Topics:
         raise partition_not_found()
 
     async def _partitions(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await cluster_id(request, self._administration)
         topic = await self._administration.topic(request.path_params["topic"])
-        base = f"/v3/clusters/{cluster}/topics/{topic.name}/partitions"
+        base = f"/topics/{topic.name}/partitions"
         return [
             resource(
                 request,
                 "KafkaPartition",
                 f"{base}/{each.id}",
-                cluster_id=cluster,
                 topic_name=topic.name,
                 partition_id=each.id,
                 leader=None
                 if each.leader is None
-                else {"related": url(request, f"{base}/{each.id}/replicas/{each.leader}")},
-                replicas={"related": url(request, f"{base}/{each.id}/replicas")},
+                else related(request, f"{base}/{each.id}/replicas/{each.leader}"),
+                replicas=related(request, f"{base}/{each.id}/replicas"),
             )
             for each in topic.partitions
         ]
@@ -191,12 +184,12 @@ class _Topics:
         return named_config(request, await self._configs(request))
 
     async def _configs(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await cluster_id(request, self._administration)
         name = request.path_params["topic"]
         found = await self._administration.configs(ResourceType.TOPIC, name)
-        path = f"/v3/clusters/{cluster}/topics/{name}"
-        owner = {"cluster_id": cluster, "topic_name": name}
-        return [config_of(request, "KafkaTopicConfig", path, owner, each) for each in found]
+        path = f"/topics/{name}"
+        return [
+            config_of(request, "KafkaTopicConfig", path, each, topic_name=name) for each in found
+        ]
 
     async def set_config(self, request: Request) -> Response:
         value = (await read_body(request)).get("value")
@@ -209,26 +202,24 @@ class _Topics:
         return await self._alter(request, _values((await read_body(request)).get("data") or []))
 
     async def _alter(self, request: Request, values: Any) -> Response:
-        await cluster_id(request, self._administration)
         name = request.path_params["topic"]
         validate_topic(name)
         await self._administration.alter_configs(ResourceType.TOPIC, name, values)
         return Response(status_code=204)
 
 
-def _topic(request: Request, cluster: str, topic: TopicDescription) -> dict[str, Any]:
-    path = f"/v3/clusters/{cluster}/topics/{topic.name}"
+def _topic(request: Request, topic: TopicDescription) -> dict[str, Any]:
+    path = f"/topics/{topic.name}"
     return resource(
         request,
         "KafkaTopic",
         path,
-        cluster_id=cluster,
         topic_name=topic.name,
         is_internal=topic.is_internal,
         replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
         partitions_count=len(topic.partitions),
-        partitions={"related": url(request, f"{path}/partitions")},
-        configs={"related": url(request, f"{path}/configs")},
+        partitions=related(request, f"{path}/partitions"),
+        configs=related(request, f"{path}/configs"),
     )
 
 
@@ -254,110 +245,99 @@ def _text(value: Any) -> str:
 
 
 class _ConsumerGroups:
-    def __init__(self, administration: Administration, groups: Groups) -> None:
-        self._administration = administration
+    def __init__(self, groups: Groups) -> None:
         self._groups = groups
 
     async def all(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
         groups = [group for group in await self._groups.all() if group.type != SHARE]
-        data = [_group(request, cluster, group) for group in groups]
+        data = [_group(request, group) for group in groups]
         return listed(request, "KafkaConsumerGroupList", data)
 
     async def get(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
-        found = await self._groups.describe(request.path_params["group"])
-        return answer(_group(request, cluster, found.group))
+        return answer(_group(request, (await self._describe(request)).group))
 
     async def lags(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
-        found = await self._groups.describe(request.path_params["group"])
-        base = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lags"
+        found = await self._describe(request)
+        base = f"/consumer-groups/{found.group.id}/lags"
         owners = _owners(found.members)
-        data = []
-        for topic_partition, progress in found.progress.items():
-            owner = owners.get(topic_partition)
-            data.append(
-                resource(
-                    request,
-                    "KafkaConsumerLag",
-                    f"{base}/{topic_partition.topic}/partitions/{topic_partition.partition}",
-                    cluster_id=cluster,
-                    consumer_group_id=found.group.id,
-                    topic_name=topic_partition.topic,
-                    partition_id=topic_partition.partition,
-                    current_offset=progress.offset,
-                    log_end_offset=progress.end_offset,
-                    lag=progress.lag,
-                    consumer_id="" if owner is None else owner.id,
-                    instance_id=None if owner is None else owner.instance_id,
-                    client_id="" if owner is None else owner.client_id,
-                )
+        data = [
+            resource(
+                request,
+                "KafkaConsumerLag",
+                f"{base}/{topic_partition.topic}/partitions/{topic_partition.partition}",
+                consumer_group_id=found.group.id,
+                topic_name=topic_partition.topic,
+                partition_id=topic_partition.partition,
+                current_offset=progress.offset,
+                log_end_offset=progress.end_offset,
+                lag=progress.lag,
+                **_consumer(owners.get(topic_partition)),
             )
+            for topic_partition, progress in found.progress.items()
+        ]
         return listed(request, "KafkaConsumerLagList", data)
 
     async def lag_summary(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
-        found = await self._groups.describe(request.path_params["group"])
-        path = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/lag-summary"
+        found = await self._describe(request)
         lags = {partition: progress.lag for partition, progress in found.progress.items()}
         furthest = max(lags, key=lags.__getitem__, default=None)
-        owners = _owners(found.members)
-        owner = None if furthest is None else owners.get(furthest)
+        owner = None if furthest is None else _owners(found.members).get(furthest)
         return answer(
             resource(
                 request,
                 "KafkaConsumerGroupLagSummary",
-                path,
-                cluster_id=cluster,
+                f"/consumer-groups/{found.group.id}/lag-summary",
                 consumer_group_id=found.group.id,
                 max_lag_topic_name=None if furthest is None else furthest.topic,
                 max_lag_partition_id=None if furthest is None else furthest.partition,
                 max_lag=0 if furthest is None else lags[furthest],
                 total_lag=sum(lags.values()),
-                max_lag_consumer_id="" if owner is None else owner.id,
-                max_lag_instance_id=None if owner is None else owner.instance_id,
-                max_lag_client_id="" if owner is None else owner.client_id,
+                **{f"max_lag_{name}": value for name, value in _consumer(owner).items()},
             )
         )
 
     async def consumers(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
-        found = await self._groups.describe(request.path_params["group"])
-        path = f"/v3/clusters/{cluster}/consumer-groups/{found.group.id}/consumers"
+        found = await self._describe(request)
         data = [
             resource(
                 request,
                 "KafkaConsumer",
-                f"{path}/{member.id}",
-                cluster_id=cluster,
+                f"/consumer-groups/{found.group.id}/consumers/{member.id}",
                 consumer_group_id=found.group.id,
-                consumer_id=member.id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
+                **_consumer(member),
             )
             for member in found.members
         ]
         return listed(request, "KafkaConsumerList", data)
+
+    async def _describe(self, request: Request) -> GroupDescription:
+        return await self._groups.describe(request.path_params["group"])
 
 
 def _owners(members: Sequence[Member]) -> dict[TopicPartition, Member]:
     return {partition: member for member in members for partition in member.partitions}
 
 
-def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:
-    path = f"/v3/clusters/{cluster}/consumer-groups/{group.id}"
+def _consumer(member: Member | None) -> dict[str, str | None]:
+    return {
+        "consumer_id": "" if member is None else member.id,
+        "instance_id": None if member is None else member.instance_id,
+        "client_id": "" if member is None else member.client_id,
+    }
+
+
+def _group(request: Request, group: Group) -> dict[str, Any]:
+    path = f"/consumer-groups/{group.id}"
     return resource(
         request,
         "KafkaConsumerGroup",
         path,
-        cluster_id=cluster,
         consumer_group_id=group.id,
         is_simple=group.protocol == "",
         state=group.state.upper(),
         type=group.type.upper(),
-        consumers={"related": url(request, f"{path}/consumers")},
-        lag_summary={"related": url(request, f"{path}/lag-summary")},
+        consumers=related(request, f"{path}/consumers"),
+        lag_summary=related(request, f"{path}/lag-summary"),
     )
 
 
@@ -365,23 +345,19 @@ def _group(request: Request, cluster: str, group: Group) -> dict[str, Any]:
 
 
 class _Producing:
-    def __init__(
-        self, administration: Administration, publisher: Publisher, record_bytes_max: int
-    ) -> None:
-        self._administration = administration
+    def __init__(self, publisher: Publisher, record_bytes_max: int) -> None:
         self._publisher = publisher
         self._record_bytes_max = record_bytes_max
 
     async def records(self, request: Request) -> Response:
         """JSON objects in sequence, each answered in order while more are read."""
-        cluster = await cluster_id(request, self._administration)
         topic: str = request.path_params["topic"]
         await self._publisher.topic(topic)
         read_stream(request)
-        answers = self._answers(request, cluster, topic)
-        return DuplexResponse(answers, media_type=MEDIA_TYPE)
+        return DuplexResponse(self._answers(request, topic), media_type=MEDIA_TYPE)
 
-    async def _answers(self, request: Request, cluster: str, topic: str) -> AsyncIterator[bytes]:
+    async def _answers(self, request: Request, topic: str) -> AsyncIterator[bytes]:
+        cluster = request.path_params["cluster"]
         documents = _documents(request, self._record_bytes_max)
         try:
             async for document in documents:

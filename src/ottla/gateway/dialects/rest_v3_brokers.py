@@ -9,21 +9,15 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.client.async_wire.configs import ResourceType
 from ottla.gateway.core.administration import Administration, Broker, Partition
-from ottla.gateway.dialects.rest_errors import (
-    Handler,
-    RestError,
-    answering,
-    partition_not_found,
-)
+from ottla.gateway.dialects.rest_errors import Handler, RestError, partition_not_found
 from ottla.gateway.dialects.rest_v3_resources import (
-    MEDIA_TYPE,
     answer,
-    cluster_id,
+    answering_for,
     config_of,
     listed,
     named_config,
+    related,
     resource,
-    url,
 )
 from ottla.gateway.services import Services
 
@@ -33,10 +27,12 @@ _REPLICAS: Final = "/v3/clusters/{cluster}/topics/{topic}/partitions/{partition:
 
 
 def routes(services: Services) -> Sequence[BaseRoute]:
-    brokers = _Brokers(Administration(services.cluster))
+    administration = Administration(services.cluster)
+    brokers = _Brokers(administration)
+    answering = answering_for(administration)
 
     def route(path: str, handler: Handler) -> BaseRoute:
-        return Route(path, answering(handler, MEDIA_TYPE), methods=["GET"])
+        return Route(path, answering(handler), methods=["GET"])
 
     return [
         route(_BROKERS, brokers.all),
@@ -53,14 +49,12 @@ class _Brokers:
         self._administration = administration
 
     async def all(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
         found = (await self._administration.cluster()).brokers
-        data = [_broker(request, cluster, each) for each in found if not each.is_fenced]
+        data = [_broker(request, each) for each in found if not each.is_fenced]
         return listed(request, "KafkaBrokerList", data)
 
     async def get(self, request: Request) -> Response:
-        cluster = await cluster_id(request, self._administration)
-        return answer(_broker(request, cluster, await self._one(request)))
+        return answer(_broker(request, await self._one(request)))
 
     async def _one(self, request: Request) -> Broker:
         number = request.path_params["broker"]
@@ -76,12 +70,12 @@ class _Brokers:
         return named_config(request, await self._configs(request))
 
     async def _configs(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await cluster_id(request, self._administration)
         broker = (await self._one(request)).id
         found = await self._administration.configs(ResourceType.BROKER, str(broker))
-        path = f"/v3/clusters/{cluster}/brokers/{broker}"
-        owner = {"cluster_id": cluster, "broker_id": broker}
-        return [config_of(request, "KafkaBrokerConfig", path, owner, each) for each in found]
+        path = f"/brokers/{broker}"
+        return [
+            config_of(request, "KafkaBrokerConfig", path, each, broker_id=broker) for each in found
+        ]
 
     async def replicas(self, request: Request) -> Response:
         return listed(request, "KafkaReplicaList", await self._replicas(request))
@@ -93,44 +87,36 @@ class _Brokers:
         raise RestError(404, 404, "Replica not found.")
 
     async def _replicas(self, request: Request) -> list[dict[str, Any]]:
-        cluster = await cluster_id(request, self._administration)
         topic = await self._administration.topic(request.path_params["topic"])
         for each in topic.partitions:
             if each.id == request.path_params["partition"]:
-                return [
-                    _replica(request, cluster, topic.name, each, broker) for broker in each.replicas
-                ]
+                return [_replica(request, topic.name, each, broker) for broker in each.replicas]
         raise partition_not_found()
 
 
-def _broker(request: Request, cluster: str, broker: Broker) -> dict[str, Any]:
-    path = f"/v3/clusters/{cluster}/brokers/{broker.id}"
+def _broker(request: Request, broker: Broker) -> dict[str, Any]:
+    path = f"/brokers/{broker.id}"
     return resource(
         request,
         "KafkaBroker",
         path,
-        cluster_id=cluster,
         broker_id=broker.id,
         host=broker.host,
         port=broker.port,
         rack=broker.rack,
-        configs={"related": url(request, f"{path}/configs")},
+        configs=related(request, f"{path}/configs"),
     )
 
 
-def _replica(
-    request: Request, cluster: str, topic: str, partition: Partition, broker: int
-) -> dict[str, Any]:
-    path = f"/v3/clusters/{cluster}/topics/{topic}/partitions/{partition.id}/replicas/{broker}"
+def _replica(request: Request, topic: str, partition: Partition, broker: int) -> dict[str, Any]:
     return resource(
         request,
         "KafkaReplica",
-        path,
-        cluster_id=cluster,
+        f"/topics/{topic}/partitions/{partition.id}/replicas/{broker}",
         topic_name=topic,
         partition_id=partition.id,
         broker_id=broker,
         is_leader=broker == partition.leader,
         is_in_sync=broker in partition.in_sync_replicas,
-        broker={"related": url(request, f"/v3/clusters/{cluster}/brokers/{broker}")},
+        broker=related(request, f"/brokers/{broker}"),
     )

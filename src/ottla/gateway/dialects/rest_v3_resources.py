@@ -1,14 +1,14 @@
 """Resource forms shared across API v3."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ottla.gateway.core.administration import Administration, Config
-from ottla.gateway.dialects.rest_errors import RestError
+from ottla.gateway.dialects.rest_errors import Handler, RestError, answering
 
 MEDIA_TYPE: Final = "application/json"
 
@@ -17,8 +17,30 @@ def answer(content: Any, status: int = 200) -> Response:
     return Response(json.dumps(content), status, media_type=MEDIA_TYPE)
 
 
+def answering_for(administration: Administration) -> Callable[[Handler], Handler]:
+    """Wraps handlers: they are called for this cluster only, and errors have the proxy's form."""
+
+    def wrap(handler: Handler) -> Handler:
+        async def handle(request: Request) -> Response:
+            asked = request.path_params.get("cluster")
+            if asked is not None and asked != (await administration.cluster()).id:
+                raise RestError(404, 404, f"Cluster {asked} cannot be found.")
+            return await handler(request)
+
+        return answering(handle, MEDIA_TYPE)
+
+    return wrap
+
+
 def resource(request: Request, kind: str, path: str, **members: Any) -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"self": url(request, path)}, **members}
+    """The path is within the cluster that the request names."""
+    cluster = request.path_params["cluster"]
+    metadata = {"self": url(request, f"/v3/clusters/{cluster}{path}")}
+    return {"kind": kind, "metadata": metadata, "cluster_id": cluster, **members}
+
+
+def related(request: Request, path: str) -> dict[str, str]:
+    return {"related": url(request, f"/v3/clusters/{request.path_params['cluster']}{path}")}
 
 
 def listed(request: Request, kind: str, data: list[dict[str, Any]]) -> Response:
@@ -30,15 +52,8 @@ def url(request: Request, path: str) -> str:
     return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}{path}"
 
 
-async def cluster_id(request: Request, administration: Administration) -> str:
-    found = (await administration.cluster()).id
-    if request.path_params["cluster"] != found:
-        raise RestError(404, 404, f"Cluster {request.path_params['cluster']} cannot be found.")
-    return found
-
-
 def config_of(
-    request: Request, kind: str, path: str, owner: Mapping[str, Any], config: Config
+    request: Request, kind: str, path: str, config: Config, **owner: Any
 ) -> dict[str, Any]:
     return resource(
         request,
