@@ -18,7 +18,7 @@ from ottla.gateway.core.administration import (
 )
 from ottla.gateway.core.dead_letters import DeadLetters, Letter
 from ottla.gateway.core.errors import Invalid
-from ottla.gateway.core.groups import SHARE, Group, GroupDescription, Groups
+from ottla.gateway.core.groups import SHARE, GroupDescription, Groups
 from ottla.gateway.core.open_transactions import OpenTransactions
 from ottla.gateway.core.record_json import record_to_json
 from ottla.gateway.core.topic_names import validate_topic
@@ -199,10 +199,11 @@ def _text(value: Any) -> str:
 
 def _group_routes(groups: Groups) -> list[BaseRoute]:
     async def list_groups(_: Request) -> Response:
-        return JSONResponse({"groups": [_group(each) for each in await groups.all()]})
+        return JSONResponse({"groups": [each._asdict() for each in await groups.all()]})
 
     async def list_share_groups(_: Request) -> Response:
-        return JSONResponse({"groups": [_group(each) for each in await groups.all(SHARE)]})
+        found = [each._asdict() for each in await groups.all(SHARE)]
+        return JSONResponse({"groups": found})
 
     async def describe_group(request: Request) -> Response:
         return JSONResponse(_description(await groups.describe(request.path_params["group"])))
@@ -219,30 +220,22 @@ def _group_routes(groups: Groups) -> list[BaseRoute]:
     ]
 
 
-def _group(group: Group) -> dict[str, Any]:
-    return group._asdict()
-
-
 def _description(found: GroupDescription) -> dict[str, Any]:
     ages = [each.lag_ms for each in found.progress.values() if each.lag_ms is not None]
     return {
-        **_group(found.group),
+        **found.group._asdict(),
         "lag": sum(each.lag for each in found.progress.values()),
         "lag_seconds": max(ages, default=0) / 1000,
         "members": [
             {
                 **member._asdict(),
-                "partitions": [
-                    {"topic": topic_partition.topic, "partition": topic_partition.partition}
-                    for topic_partition in member.partitions
-                ],
+                "partitions": [each._asdict() for each in member.partitions],
             }
             for member in found.members
         ],
         "partitions": [
             {
-                "topic": topic_partition.topic,
-                "partition": topic_partition.partition,
+                **topic_partition._asdict(),
                 "offset": progress.offset,
                 "end_offset": progress.end_offset,
                 "lag": progress.lag,
@@ -312,10 +305,7 @@ def _transaction_routes(transactions: OpenTransactions) -> list[BaseRoute]:
 
     async def describe(request: Request) -> Response:
         found = await transactions.describe(request.path_params["id"])
-        partitions = [
-            {"topic": topic_partition.topic, "partition": topic_partition.partition}
-            for topic_partition in found.partitions
-        ]
+        partitions = [each._asdict() for each in found.partitions]
         return JSONResponse({**found._asdict(), "partitions": partitions})
 
     async def abort(request: Request) -> Response:

@@ -47,21 +47,19 @@ async def read_json(request: Request) -> Any:
 
 async def read_object(request: Request) -> dict[str, Any]:
     """An empty body is an empty object."""
-    if not await read_body(request):
-        return {}
-    value = await read_json(request)
-    if not isinstance(value, dict):
-        raise Invalid("the body is not a JSON object")
-    return value
+    return _object(await read_json(request) if await read_body(request) else {})
 
 
 async def read_command(request: Request) -> dict[str, Any]:
     """Like `read_object`, for bodies without numbers too large for a fast parser."""
     body = await read_body(request)
     try:
-        value = orjson.loads(body) if body else {}
+        return _object(orjson.loads(body) if body else {})
     except ValueError as error:
         raise Invalid(f"the body is not JSON: {error}") from None
+
+
+def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Invalid("the body is not a JSON object")
     return value

@@ -18,10 +18,10 @@ def text_of(body: Mapping[str, Any], name: str, default: str | None = None) -> s
     return value
 
 
-def count_of(body: Mapping[str, Any], name: str, default: int, most: int) -> int:
+def count_of(body: Mapping[str, Any], name: str, default: int, most: int, *, least: int = 1) -> int:
     value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise Invalid(f"`{name}` must be a whole number from 1 to {most}")
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Invalid(f"`{name}` must be a whole number from {least} to {most}")
     return value
 
 

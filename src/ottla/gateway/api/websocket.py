@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from ottla.client.wire.cluster import TopicPartition
-from ottla.gateway.api.queue_bodies import delay_ms_of, handles_of, lock_ms_of, text_of
+from ottla.gateway.api.queue_bodies import count_of, delay_ms_of, handles_of, lock_ms_of, text_of
 from ottla.gateway.api.queues import delivery_fields, settled_fields
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.filters import parse_filter
@@ -321,10 +321,7 @@ def _id_of(message: Message) -> str | int:
 
 
 def _credit_of(message: Message) -> int:
-    credit = message.get("credit", CREDIT)
-    if isinstance(credit, bool) or not isinstance(credit, int) or not 0 <= credit <= CREDIT_MAX:
-        raise Invalid(f"`credit` is a whole number from 0 to {CREDIT_MAX}")
-    return credit
+    return count_of(message, "credit", CREDIT, CREDIT_MAX, least=0)
 
 
 def _text_or_none(message: Message, name: str) -> str | None:

@@ -16,6 +16,7 @@ import random
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ottla.client.wire.cluster import NO_LEADER, TopicPartition
@@ -69,15 +70,13 @@ class Source(Protocol):
         """No more waiting fetches will go to the node."""
 
 
+@dataclass(eq=False, slots=True)
 class Item:
     """A partition's record and its encoding, which readers share."""
 
-    __slots__ = ("encoded", "partition", "record")
-
-    def __init__(self, partition: int, record: Record) -> None:
-        self.partition = partition
-        self.record = record
-        self.encoded: bytes | None = None
+    partition: int
+    record: Record
+    encoded: bytes | None = None
 
 
 class Gap(NamedTuple):
@@ -394,7 +393,8 @@ class Tails:
                 gone = isinstance(error, BrokerError) and error.code in _GONE
                 unknown_count += gone
                 if not error.may_pass or unknown_count == UNKNOWN_COUNT_MAX:
-                    _fail(tails, error)
+                    for tail in tails:
+                        tail.fail(error)
                     return
             for tail in tails:
                 node_id = leaders.get(tail.topic_partition.partition, NO_LEADER)
@@ -483,11 +483,6 @@ class _Fetch:
 
 def longer(pause_s: float) -> float:
     return min(max(2 * pause_s, _FIRST_PAUSE_S), _PAUSE_S_MAX)
-
-
-def _fail(tails: Sequence[Tail], error: WireError) -> None:
-    for tail in tails:
-        tail.fail(error)
 
 
 def _size(record: Record) -> int:

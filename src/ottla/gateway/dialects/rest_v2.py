@@ -50,15 +50,15 @@ _INSTANCE: Final = "/consumers/{group}/instances/{instance}"
 
 
 def routes(services: Services) -> Sequence[BaseRoute]:
-    produce = _Producing(services.publisher)
+    producing = _Producing(services.publisher)
     consume = _Consuming(services.consumers)
 
     def route(path: str, handler: Handler, method: str) -> BaseRoute:
         return Route(path, answering(handler, MEDIA_TYPE), methods=[method])
 
     return [
-        route("/topics/{topic}", produce.to_topic, "POST"),
-        route("/topics/{topic}/partitions/{partition:int}", produce.to_partition, "POST"),
+        route("/topics/{topic}", producing.produce, "POST"),
+        route("/topics/{topic}/partitions/{partition:int}", producing.produce, "POST"),
         route("/consumers/{group}", consume.create, "POST"),
         route(_INSTANCE, consume.delete, "DELETE"),
         route(_INSTANCE + "/subscription", consume.subscribe, "POST"),
@@ -98,13 +98,8 @@ class _Producing:
     def __init__(self, publisher: Publisher) -> None:
         self._publisher = publisher
 
-    async def to_topic(self, request: Request) -> Response:
-        return await self._produce(request, None)
-
-    async def to_partition(self, request: Request) -> Response:
-        return await self._produce(request, request.path_params["partition"])
-
-    async def _produce(self, request: Request, partition: int | None) -> Response:
+    async def produce(self, request: Request) -> Response:
+        partition: int | None = request.path_params.get("partition")
         encoding = _format_of_content(request)
         topic: str = request.path_params["topic"]
         records = (await read_body(request)).get("records")

@@ -12,18 +12,10 @@ _REMEMBERED_MAX: Final = 4096
 _ARN = re.compile(r"arn:[a-z-]+:sqs:[a-z0-9-]*:[0-9]*:([A-Za-z0-9._-]{1,249})")
 
 
-def queue_url(base: str, queue: str) -> str:
-    return f"{base}/{ACCOUNT}/{queue}"
-
-
 @lru_cache(_REMEMBERED_MAX)
 def queue_of_url(url: str) -> str:
     """The last path segment, whatever host, account and region precede it."""
     return urlsplit(url).path.rstrip("/").rpartition("/")[2] or url
-
-
-def queue_arn(region: str, queue: str) -> str:
-    return f"arn:aws:sqs:{region}:{ACCOUNT}:{queue}"
 
 
 def queue_of_arn(arn: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from ottla.gateway.dialects.sqs.arns import DEFAULT_REGION, queue_arn, queue_of_url, queue_url
+from ottla.gateway.dialects.sqs.arns import ACCOUNT, DEFAULT_REGION, queue_of_url
 
 # In a version 4 signature, in the header or the query.
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/[^/]+/([a-z0-9-]+)/sqs/")
@@ -16,10 +16,10 @@ class Call(NamedTuple):
     region: str = DEFAULT_REGION
 
     def url(self, queue: str) -> str:
-        return queue_url(self.base_url, queue)
+        return f"{self.base_url}/{ACCOUNT}/{queue}"
 
     def arn(self, queue: str) -> str:
-        return queue_arn(self.region, queue)
+        return f"arn:aws:sqs:{self.region}:{ACCOUNT}:{queue}"
 
 
 def credential_of(authorization: str) -> tuple[str, str]:
