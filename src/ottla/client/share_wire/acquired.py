@@ -1,22 +1,13 @@
 """The records that a ShareFetch response gives to its member, out of the batches it came in."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from kio.schema.share_fetch.v2.response import AcquiredRecords
 
 from ottla.records.batch import iterate_headers
 from ottla.records.builder import Record
 from ottla.records.decoder import iterate_records
-
-
-class AcquiredRange(Protocol):
-    @property
-    def first_offset(self) -> int: ...
-
-    @property
-    def last_offset(self) -> int: ...
-
-    @property
-    def delivery_count(self) -> int: ...
 
 
 class Acquired(NamedTuple):
@@ -36,7 +27,7 @@ class Gap(NamedTuple):
 
 
 def acquired_records(
-    partition: int, batches: bytes, ranges: Sequence[AcquiredRange]
+    partition: int, batches: bytes, ranges: Sequence[AcquiredRecords]
 ) -> tuple[list[Acquired], list[Gap]]:
     """The ranges ascend. RecordError if the batches are damaged."""
     found: list[Acquired] = []
@@ -47,7 +38,7 @@ def acquired_records(
     records = _records(batches, ranges[0].first_offset, ranges[-1].last_offset)
     record = next(records, None)
     for first, last, count in ((r.first_offset, r.last_offset, r.delivery_count) for r in ranges):
-        expected = first
+        expected: int = first
         while record is not None and record.offset <= last:
             if record.offset >= first:
                 if record.offset > expected:
