@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.settling import Claim, Settler, Verdict
+from ottla.client.share_wire.share_session import SessionKey
 from ottla.client.wire.cluster import Topic
 from ottla.client.wire.errors import Unreachable
 from ottla.protocol.errors import ErrorCode
@@ -88,7 +89,7 @@ class FakeConnection:
 
 
 def claim(partition: int, offset: int, *, holder: str = "m", topic_id: UUID = TOPIC_ID) -> Claim:
-    return Claim("t", topic_id, partition, "g", holder, 1, ACCEPT, offset)
+    return Claim(SessionKey("t", topic_id, "g", holder), partition, 1, ACCEPT, offset)
 
 
 def accept(_: Range) -> ErrorCode:

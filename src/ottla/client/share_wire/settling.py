@@ -18,6 +18,7 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i64
 
 from ottla.client.async_wire.cluster import Cluster
+from ottla.client.share_wire.share_session import SessionKey
 from ottla.client.wire.cluster import NO_LEADER
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
@@ -52,11 +53,8 @@ PUT_BACK: Final = Verdict(DeliveryAcknowledgeType.PUT_BACK)  # Does not count as
 class Claim(NamedTuple):
     """A delivery, and what is said about it."""
 
-    topic: str
-    topic_id: UUID
+    key: SessionKey  # Whose session it was fetched in.
     partition: int
-    group: str
-    holder: str  # The member that fetched it.
     delivery_count: int
     verdict: Verdict
     offset: int
@@ -128,11 +126,11 @@ class Settler:
     async def _route(self, range_: _Range) -> None:
         claim = range_.claim
         try:
-            topic = await self._cluster.topic(claim.topic)
+            topic = await self._cluster.topic(claim.key.topic)
         except WireError as error:
             self._on_error(range_, _code(error))
             return
-        if topic.id != claim.topic_id:
+        if topic.id != claim.key.topic_id:
             range_.finish(ErrorCode.unknown_topic_id)  # Deleted, and made again since.
             return
         node_id = topic.leaders.get(claim.partition, NO_LEADER)
@@ -244,8 +242,8 @@ def _by_partition(ranges: Iterable[_Range]) -> _ByPartition:
     found: _ByPartition = {}
     for range_ in ranges:
         claim = range_.claim
-        topics = found.setdefault(claim.group, {})
-        partitions = topics.setdefault(claim.topic_id, {})
+        topics = found.setdefault(claim.key.group, {})
+        partitions = topics.setdefault(claim.key.topic_id, {})
         partitions.setdefault(claim.partition, []).append(range_)
     return found
 
@@ -279,7 +277,7 @@ def _delivery(range_: _Range) -> Delivery:
     return Delivery(
         first_offset=i64(claim.offset),
         last_offset=i64(claim.offset + len(range_.indexes) - 1),
-        holder=claim.holder,
+        holder=claim.key.member_id,
         delivery_count=i16(claim.delivery_count),
         type=i8(claim.verdict.type),
         delay_ms=i64(claim.verdict.delay_ms),

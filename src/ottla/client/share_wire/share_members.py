@@ -51,7 +51,7 @@ class Taken(NamedTuple):
 
     def claim(self, verdict: Verdict) -> Claim:
         partition, delivery_count, record = self.acquired
-        return _claim(self.key, partition, delivery_count, verdict, record.offset)
+        return Claim(self.key, partition, delivery_count, verdict, record.offset)
 
 
 class Untaken(NamedTuple):
@@ -67,17 +67,10 @@ class Untaken(NamedTuple):
         for gap in self.gaps:
             verdict = ACCEPT if gap.is_known else PUT_BACK
             claims += [
-                _claim(self.key, gap.partition, gap.delivery_count, verdict, offset)
+                Claim(self.key, gap.partition, gap.delivery_count, verdict, offset)
                 for offset in range(gap.first_offset, gap.last_offset + 1)
             ]
         return claims
-
-
-def _claim(
-    key: SessionKey, partition: int, delivery_count: int, verdict: Verdict, offset: int
-) -> Claim:
-    topic, topic_id, group, member_id = key
-    return Claim(topic, topic_id, partition, group, member_id, delivery_count, verdict, offset)
 
 
 class ShareMember:
@@ -328,13 +321,13 @@ class ShareMembers:
             self._members[topic, group] = joined
         return joined.result() if joined.done() else await asyncio.shield(joined)
 
-    def holder(self, topic: str, group: str, member_id: str) -> ShareMember | None:
-        """The member of that id, if it is one of this process's and still there."""
-        joined = self._members.get((topic, group))
+    def holder(self, key: SessionKey) -> ShareMember | None:
+        """The member of that session, if it is one of this process's and still there."""
+        joined = self._members.get((key.topic, key.group))
         if joined is None or not joined.done():
             return None
         member = joined.result()
-        return member if member.member_id == member_id else None
+        return member if member.member_id == key.member_id else None
 
     def stop_waiting(self) -> None:
         for joined in self._members.values():

@@ -17,6 +17,7 @@ from ottla.client.async_wire.cluster import Cluster
 from ottla.client.share_wire.contents import QueueCounts, clear, counts, skip
 from ottla.client.share_wire.settling import ACCEPT, PUT_BACK, REJECT, Claim, Settler, Verdict
 from ottla.client.share_wire.share_members import ShareMember, ShareMembers, Taken, Untaken
+from ottla.client.share_wire.share_session import SessionKey
 from ottla.client.wire.errors import WireError
 from ottla.gateway.core.counts import Counts
 from ottla.gateway.core.handles import Handle, InvalidHandle, Signer, pack_queue
@@ -267,7 +268,7 @@ class Queues:
         codes = [ErrorCode.unknown_member_id] * len(claims)
         by_member: dict[ShareMember, list[int]] = {}
         for index, claim in enumerate(claims):
-            member = self.members.holder(claim.topic, claim.group, claim.holder)
+            member = self.members.holder(claim.key)
             if member is not None:
                 by_member.setdefault(member, []).append(index)
         for member, indexes in by_member.items():
@@ -290,16 +291,8 @@ def _open_all(signer: Signer, handles: Sequence[str]) -> list[Handle | InvalidHa
 
 
 def _claim(handle: Handle, verdict: Verdict) -> Claim:
-    return Claim(
-        handle.topic,
-        handle.topic_id,
-        handle.partition,
-        handle.group,
-        handle.member_id,
-        handle.delivery_count,
-        verdict,
-        handle.offset,
-    )
+    key = SessionKey(handle.topic, handle.topic_id, handle.group, handle.member_id)
+    return Claim(key, handle.partition, handle.delivery_count, verdict, handle.offset)
 
 
 def _deliveries(taken: Sequence[Taken], signer: Signer, now_ms: int) -> list[Delivery]:
