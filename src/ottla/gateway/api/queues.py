@@ -20,7 +20,7 @@ from ottla.gateway.api.queue_bodies import (
     lock_ms_of,
     wait_ms_of,
 )
-from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
+from ottla.gateway.api.waiting import answer_while_connected
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.queues import Delivery, Queues, Settled, SettleError
 from ottla.gateway.core.record_json import encode, record_to_json
@@ -96,17 +96,14 @@ async def receive_for(
 ) -> Response:
     """Receive deliveries while the client stays connected; 204 without content."""
     validate_topic(topic)
-    watch = Watch(request)
-    try:
-        deliveries = await watch.until_gone(
-            queues.receive(topic, group, count=count, wait_ms=wait_ms, lock_ms=lock_ms)
-        )
-    except ClientGone:
-        return Response(status_code=CLIENT_CLOSED_REQUEST)
-    except BaseException:
-        watch.end()
-        raise
-    return DeliveryResponse(encode_deliveries(deliveries), deliveries, queues, watch)
+
+    def answer(deliveries: Sequence[Delivery]) -> tuple[Response, Sequence[Delivery]]:
+        content = encode_deliveries(deliveries)
+        status = 204 if content is None else 200
+        return Response(content, status, media_type=_JSON), deliveries
+
+    received = queues.receive(topic, group, count=count, wait_ms=wait_ms, lock_ms=lock_ms)
+    return await answer_while_connected(request, queues, received, answer)
 
 
 def settled_response(settled: Sequence[Settled], *, is_batch: bool) -> Response:

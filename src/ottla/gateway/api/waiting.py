@@ -5,7 +5,7 @@ goes back; so does what could not be sent because the client had disconnected by
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -57,20 +57,32 @@ class Watch:
         self._watching.cancel()
 
 
-class DeliveryResponse(Response):
-    """An answer with deliveries, which go back if it cannot be sent."""
+async def answer_while_connected(
+    request: Request,
+    queues: Queues,
+    work: Awaitable[T],
+    answer: Callable[[T], tuple[Response, Sequence[Delivery]]],
+) -> Response:
+    """`answer` makes the response to the work's result, with the deliveries that it holds."""
+    watch = Watch(request)
+    try:
+        response, deliveries = answer(await watch.until_gone(work))
+    except ClientGone:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    except BaseException:
+        watch.end()
+        raise
+    return _DeliveryResponse(response, deliveries, queues, watch)
+
+
+class _DeliveryResponse(Response):
+    """A response with deliveries, which go back if it cannot be sent."""
 
     def __init__(
-        self,
-        content: bytes | None,
-        deliveries: Sequence[Delivery],
-        queues: Queues,
-        watch: Watch,
-        media_type: str = "application/json",
-        headers: dict[str, str] | None = None,
+        self, response: Response, deliveries: Sequence[Delivery], queues: Queues, watch: Watch
     ) -> None:
-        status = 204 if content is None else 200
-        super().__init__(content, status, headers=headers, media_type=media_type)
+        self.status_code = response.status_code
+        self._response = response
         self._deliveries = deliveries
         self._queues = queues
         self._watch = watch
@@ -79,6 +91,6 @@ class DeliveryResponse(Response):
         try:
             if self._watch.is_gone:
                 self._queues.put_back(self._deliveries)
-            await super().__call__(scope, receive, send)
+            await self._response(scope, receive, send)
         finally:
             self._watch.end()

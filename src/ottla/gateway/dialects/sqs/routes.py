@@ -1,6 +1,6 @@
 """SQS answers at the root of the HTTP port and at queue URLs."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 from ottla.gateway.api.bodies import read_body
 from ottla.gateway.api.parameters import HEADERS
-from ottla.gateway.api.waiting import CLIENT_CLOSED_REQUEST, ClientGone, DeliveryResponse, Watch
+from ottla.gateway.api.waiting import answer_while_connected
 from ottla.gateway.core.administration import Administration
 from ottla.gateway.core.compacted_table import CompactedTable
 from ottla.gateway.core.idempotency import Idempotency
@@ -26,6 +26,10 @@ from ottla.gateway.services import Services
 def refusal(headers: Mapping[bytes, bytes], name: str, message: str) -> Response:
     """The refusal of an unauthenticated request, in the error form of its protocol."""
     found = refused(SqsError(name, message, 403), is_json=b"x-amz-target" in headers)
+    return _response(found)
+
+
+def _response(found: Answer) -> Response:
     return Response(found.body, found.status, found.headers)
 
 
@@ -52,30 +56,10 @@ def routes(services: Services) -> Sequence[BaseRoute]:
         host = headers.get(b"host", b"localhost").decode("latin-1")
         work = server.answer(headers, f"{scope['scheme']}://{host}", scope["path"], query, body)
         if is_receive(headers, query, body):
-            return await receive(request, work)
-        found = await work
-        return Response(found.body, found.status, found.headers)
-
-    async def receive(request: Request, work: Awaitable[Answer]) -> Response:
-        watch = Watch(request)
-        try:
-            found = await watch.until_gone(work)
-        except ClientGone:
-            return Response(status_code=CLIENT_CLOSED_REQUEST)
-        except BaseException:
-            watch.end()
-            raise
-        if not found.deliveries:
-            watch.end()
-            return Response(found.body, found.status, found.headers)
-        return DeliveryResponse(
-            found.body,
-            found.deliveries,
-            services.queues,
-            watch,
-            found.headers["content-type"],
-            found.headers,
-        )
+            return await answer_while_connected(
+                request, services.queues, work, lambda found: (_response(found), found.deliveries)
+            )
+        return _response(await work)
 
     return [
         Route("/", answer, methods=["POST"]),
