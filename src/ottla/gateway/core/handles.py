@@ -65,16 +65,10 @@ class Signer:
                 return True
         return False
 
-    def seal(self, handle: Handle) -> str:
-        """The handle as consumers see it: url-safe text."""
-        topic, topic_id, partition, offset, group, count, member_id, expires_s = handle
-        queue = pack_queue(topic, topic_id, group, member_id)
-        return self.seal_delivery(queue, partition, offset, count, expires_s)
-
     def seal_delivery(
         self, queue: bytes, partition: int, offset: int, count: int, expires_s: int
     ) -> str:
-        """Like `seal`; `queue` is the part that many handles share (`pack_queue`)."""
+        """The handle as consumers see it: url-safe text. `queue` is made by `pack_queue`."""
         content = _DELIVERY.pack(VERSION, expires_s, partition, offset, count) + queue
         sealed = binascii.b2a_base64(content + self.sign(content), newline=False)
         return sealed.translate(_TO_URL_SAFE).rstrip(b"=").decode("ascii")
