@@ -13,7 +13,6 @@ known   -> gone                   after IDLE_S without a request, or to make roo
 
 import asyncio
 import base64
-import binascii
 import datetime as dt
 import secrets
 import time
@@ -54,7 +53,7 @@ def basic_credentials(headers: Mapping[bytes, bytes]) -> Credentials | None:
         return None
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode()
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
     name, colon, password = text.partition(":")
     return Credentials(name, password) if colon and name else None

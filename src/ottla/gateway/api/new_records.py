@@ -12,7 +12,6 @@ ISO 8601 time. Both become the record header that share groups obey. `traceparen
 """
 
 import base64
-import binascii
 import math
 import time
 from datetime import datetime
@@ -24,10 +23,10 @@ from starlette.requests import Request
 from ottla.gateway.api.parameters import header, number, parameters, parse_number, text
 from ottla.gateway.core.errors import Invalid
 from ottla.gateway.core.partition_writer import Acks
-from ottla.gateway.core.publishing import DELIVER_AT
 from ottla.gateway.core.record_json import NewRecord, record_from_json
 from ottla.gateway.services import Services
 from ottla.records.builder import Headers
+from ottla.records.deliver_at import DELIVER_AT
 
 _PARTITION_MAX: Final = 2**31 - 1
 _TIME_MS_MAX: Final = 2**63 - 1
@@ -149,7 +148,7 @@ def _key(request: Request) -> bytes | None:
             raise Invalid("a record has key or key_base64, not both")
         try:
             return base64.b64decode(in_base64, validate=True)
-        except (binascii.Error, ValueError):
+        except ValueError:
             raise Invalid("key_base64 is not base64") from None
     return None if key is None else utf8(key)
 

@@ -23,6 +23,7 @@ from ottla.gateway.core.groups import SHARE, Groups
 from ottla.records.batch import iterate_headers
 from ottla.records.builder import Headers, Record, build_batch
 from ottla.records.decoder import iterate_records
+from ottla.records.deliver_at import DELIVER_AT
 
 PREFIX: Final = "dlq."
 TABLE: Final = "__gateway_dead_letters"
@@ -31,7 +32,6 @@ TOPIC_CONFIG: Final = "errors.deadletterqueue.topic.name"
 _HEADER_PREFIX: Final = "__dlq.errors."
 _BATCH_MAX: Final = 500
 _READ_BYTES: Final = 1 << 20
-_DELIVER_AT: Final = "ottla-deliver-at"  # Dropped when redriven: the record is due now.
 
 
 class Origin(NamedTuple):
@@ -216,11 +216,11 @@ def origin_of(headers: Headers) -> Origin | None:
 
 
 def without_marks(headers: Headers) -> Headers:
-    """The headers from before the share group gave up on the record."""
+    """The headers from before the share group gave up on the record, which is due now."""
     return tuple(
         header
         for header in headers
-        if not header[0].startswith(_HEADER_PREFIX) and header[0] != _DELIVER_AT
+        if not header[0].startswith(_HEADER_PREFIX) and header[0] != DELIVER_AT
     )
 
 

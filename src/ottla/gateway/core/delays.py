@@ -27,11 +27,10 @@ class Delays:
         """Raises NotDelayed; UNSUPPORTED_VERSION for brokers without the feature."""
         if time.monotonic() - self._enabled.get(topic, -_AGE_S_MAX) < _AGE_S_MAX:
             return
-        found = await self._administration.configs(ResourceType.TOPIC, topic)
-        value = next((config.value for config in found if config.name == CONFIG), None)
-        if value is None:
+        found = await self._administration.configs(ResourceType.TOPIC, topic, [CONFIG])
+        if not found:
             raise BrokerError(ErrorCode.unsupported_version, "delivery at a later time")
-        if value != "true":
+        if found[0].value != "true":
             raise NotDelayed(f"topic {topic} does not deliver records later")
         if len(self._enabled) >= _REMEMBERED_MAX:
             self._enabled.clear()

@@ -28,8 +28,6 @@ from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.settings import GatewaySettings
 from ottla.records.builder import NO_OFFSET, Record
 
-DELIVER_AT: Final = "ottla-deliver-at"  # Milliseconds since 1970, ASCII decimal.
-
 _CREATION_TRIES: Final = 6
 _CREATION_PAUSE_S: Final = 0.25
 _FULL_PAUSE_S: Final = 0.005

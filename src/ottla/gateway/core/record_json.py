@@ -8,7 +8,6 @@ Publishers may also give a value that is JSON other than text; it is written as 
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -103,7 +102,7 @@ def _bytes(data: Mapping[str, Any], name: str) -> bytes | None:
         raise ValueError(f"{name} and {name}_base64 exclude each other")
     try:
         return base64.b64decode(encoded, validate=True)
-    except (binascii.Error, TypeError, ValueError):
+    except (TypeError, ValueError):
         raise ValueError(f"{name}_base64 is not base64") from None
 
 

@@ -5,7 +5,6 @@ The signed content is `id.timestamp.body`, so an id contains no full stop. A sec
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 import secrets
@@ -26,7 +25,7 @@ def parse_secret(text: str) -> bytes:
         raise ValueError(f"a webhook secret begins with {PREFIX}")
     try:
         secret = base64.b64decode(text.removeprefix(PREFIX), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise ValueError(f"a webhook secret is {PREFIX} and base64") from None
     if not SECRET_BYTES_MIN <= len(secret) <= SECRET_BYTES_MAX:
         raise ValueError(

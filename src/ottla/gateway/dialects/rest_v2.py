@@ -1,7 +1,6 @@
 """Confluent REST Proxy, API v2: produce, and consumer instances, in JSON and binary."""
 
 import base64
-import binascii
 import json
 from collections.abc import Sequence
 from typing import Any, Final
@@ -75,7 +74,7 @@ def routes(services: Services) -> Sequence[BaseRoute]:
     ]
 
 
-def _answer(content: Any, media_type: str = MEDIA_TYPE) -> Response:
+def answer(content: Any, media_type: str = MEDIA_TYPE) -> Response:
     return Response(json.dumps(content), media_type=media_type)
 
 
@@ -111,7 +110,7 @@ class _Producing:
             raise partition_not_found()
         outcomes = await self._publisher.publish_all(topic, parsed)
         offsets = [_offset(outcome) for outcome in outcomes]
-        return _answer({"offsets": offsets, "key_schema_id": None, "value_schema_id": None})
+        return answer({"offsets": offsets, "key_schema_id": None, "value_schema_id": None})
 
 
 def _record(item: Any, encoding: str, partition: int | None) -> NewRecord:
@@ -132,7 +131,7 @@ def _encoded(value: Any, encoding: str) -> bytes | None:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     try:
         return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError, ValueError):
+    except (TypeError, ValueError):
         raise unprocessable("Payload error. Keys and values must be base64.", 42206) from None
 
 
@@ -178,7 +177,7 @@ class _Consuming:
         await self._instances.create(key, encoding, timeout_ms, config)
         base = f"{request.url.scheme}://{request.headers.get('host', 'localhost')}"
         uri = f"{base}/consumers/{key[0]}/instances/{name}"
-        return _answer({"instance_id": name, "base_uri": uri})
+        return answer({"instance_id": name, "base_uri": uri})
 
     async def delete(self, request: Request) -> Response:
         await self._instances.delete(_key(request))
@@ -201,7 +200,7 @@ class _Consuming:
         return _done()
 
     async def subscription(self, request: Request) -> Response:
-        return _answer({"topics": self._instances.get(_key(request)).topics})
+        return answer({"topics": self._instances.get(_key(request)).topics})
 
     async def unsubscribe(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
@@ -220,7 +219,7 @@ class _Consuming:
     async def assignments(self, request: Request) -> Response:
         found = await self._instances.get(_key(request)).run(lambda consumer: consumer.assignment())
         partitions = [{"topic": each.topic, "partition": each.partition} for each in found]
-        return _answer({"partitions": partitions})
+        return answer({"partitions": partitions})
 
     async def records(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
@@ -240,7 +239,7 @@ class _Consuming:
         timeout_ms = min(timeout_ms, _TIMEOUT_MS_MAX)
         found = await instance.run(lambda consumer: poll(consumer, timeout_ms, bytes_max))
         content = [_shown(each, instance.format) for each in found]
-        return _answer(content, f"application/vnd.kafka.{instance.format}.v2+json")
+        return answer(content, f"application/vnd.kafka.{instance.format}.v2+json")
 
     async def commit(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
@@ -258,7 +257,7 @@ class _Consuming:
             return consumer.commit(offsets=following, asynchronous=False)
 
         await instance.run(commit)
-        return _answer([])
+        return answer([])
 
     async def committed(self, request: Request) -> Response:
         instance = self._instances.get(_key(request))
@@ -274,7 +273,7 @@ class _Consuming:
             for each in found
             if each.offset >= 0
         ]
-        return _answer({"offsets": offsets})
+        return answer({"offsets": offsets})
 
     async def seek(self, request: Request) -> Response:
         topic_partitions = _topic_partitions(

@@ -4,7 +4,6 @@
 proxy's form only for requests that accept its media type; the other paths are the proxy's alone.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -17,10 +16,9 @@ from ottla.client.async_wire.configs import ResourceType
 from ottla.gateway.core.administration import Administration, Partition, Span
 from ottla.gateway.core.topic_names import validate_topic
 from ottla.gateway.dialects.rest_errors import Handler, answering, partition_not_found
+from ottla.gateway.dialects.rest_v2 import MEDIA_TYPE, answer
 from ottla.gateway.route_table import PROXY
 from ottla.gateway.services import Services
-
-MEDIA_TYPE: Final = "application/vnd.kafka.v2+json"
 
 _PARTITIONS: Final = "/topics/{topic}/partitions"
 _PARTITION: Final = _PARTITIONS + "/{partition:int}"
@@ -54,7 +52,7 @@ class _Metadata:
         self._administration = administration
 
     async def topics(self, _: Request) -> Response:
-        return _answer([topic.name for topic in await self._administration.topics()])
+        return answer([topic.name for topic in await self._administration.topics()])
 
     async def topic(self, request: Request) -> Response:
         name = request.path_params["topic"]
@@ -63,17 +61,17 @@ class _Metadata:
         found = await self._administration.configs(ResourceType.TOPIC, name)
         configs = {each.name: each.value for each in found}
         partitions = [_partition(each) for each in topic.partitions]
-        return _answer({"name": name, "configs": configs, "partitions": partitions})
+        return answer({"name": name, "configs": configs, "partitions": partitions})
 
     async def partitions(self, request: Request) -> Response:
         topic = await self._administration.topic(request.path_params["topic"])
-        return _answer([_partition(each) for each in topic.partitions])
+        return answer([_partition(each) for each in topic.partitions])
 
     async def partition(self, request: Request) -> Response:
         topic = await self._administration.topic(request.path_params["topic"])
         for each in topic.partitions:
             if each.id == request.path_params["partition"]:
-                return _answer(_partition(each))
+                return answer(_partition(each))
         raise partition_not_found()
 
     async def offsets(self, request: Request) -> Response:
@@ -82,15 +80,11 @@ class _Metadata:
         span: Span | None = spans.get(request.path_params["partition"])
         if span is None:
             raise partition_not_found()
-        return _answer({"beginning_offset": span.start_offset, "end_offset": span.end_offset})
+        return answer({"beginning_offset": span.start_offset, "end_offset": span.end_offset})
 
     async def brokers(self, _: Request) -> Response:
         found = (await self._administration.cluster()).brokers
-        return _answer({"brokers": [each.id for each in found if not each.is_fenced]})
-
-
-def _answer(content: Any) -> Response:
-    return Response(json.dumps(content), media_type=MEDIA_TYPE)
+        return answer({"brokers": [each.id for each in found if not each.is_fenced]})
 
 
 def _partition(partition: Partition) -> dict[str, Any]:

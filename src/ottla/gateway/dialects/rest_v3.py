@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import datetime as dt
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -457,7 +456,7 @@ def _base64(value: Any) -> bytes | None:
         return None
     try:
         return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError, ValueError):
+    except (TypeError, ValueError):
         raise unprocessable("Payload error. The data is not base64.", 42206) from None
 
 

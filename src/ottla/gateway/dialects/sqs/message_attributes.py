@@ -6,7 +6,6 @@ as String, or as Binary if they are not text.
 """
 
 import base64
-import binascii
 import hashlib
 import json
 import re
@@ -79,7 +78,7 @@ def _blob(name: str, value: Any) -> bytes:
         return b""
     try:
         return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError, ValueError):
+    except (TypeError, ValueError):
         raise invalid_value(f"The message attribute '{name}' is not valid base64.") from None
 
 

@@ -14,7 +14,7 @@ from ottla.client.wire.errors import WireError
 from ottla.gateway.core.errors import CoreError
 from ottla.gateway.core.idempotency import Idempotency
 from ottla.gateway.core.partition_writer import Published
-from ottla.gateway.core.publishing import DELIVER_AT, Publisher
+from ottla.gateway.core.publishing import Publisher
 from ottla.gateway.core.record_json import NewRecord
 from ottla.gateway.dialects.sqs.batches import Entry, batch_result, validate_entries
 from ottla.gateway.dialects.sqs.call import Call, queue_in
@@ -30,6 +30,7 @@ from ottla.gateway.dialects.sqs.message_attributes import (
     to_headers,
     validate_message_attributes,
 )
+from ottla.records.deliver_at import DELIVER_AT
 
 MESSAGE_ID: Final = "sqs-message-id"
 SENDER_ID: Final = "sqs-sender-id"
