@@ -4,6 +4,7 @@ Calls raise Unavailable or RefusedError; those called until they are done only r
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from kio.schema.alter_partition_reassignments.v1.request import (
@@ -68,7 +69,7 @@ class Admin:
         request = CreateTopicsRequest(
             topics=(topic,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
         )
-        response = await self._call(7, request)
+        response = await self._call(request)
         (created,) = response.topics
         _check_replication(created.error_code, ErrorCode.topic_already_exists)
         self.client.tell(f"created {name}")
@@ -77,7 +78,7 @@ class Admin:
         """By its id: a request that comes late does not hit the next topic of the name."""
         state = DeleteTopicState(name=None, topic_id=topic_id)
         request = DeleteTopicsRequest(topics=(state,), timeout=milliseconds(TIMEOUT_MS))
-        response = await self._call(6, request)
+        response = await self._call(request)
         (deleted,) = response.responses
         if deleted.error_code is not ErrorCode.unknown_topic_id:
             check(deleted.error_code)
@@ -88,21 +89,21 @@ class Admin:
         request = CreatePartitionsRequest(
             topics=(wanted,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
         )
-        response = await self._call(3, request)
+        response = await self._call(request)
         (created,) = response.results
         _check_replication(created.error_code, ErrorCode.invalid_partitions)
         self.client.tell(f"{topic} has {count} partitions")
 
-    async def set_config(self, key: str, value: str, broker_id: int | None = None) -> None:
-        """Of one broker, or of all."""
+    async def set_config(
+        self, key: str, value: str, name: str = "", resource_type: i8 = BROKER_RESOURCE
+    ) -> None:
+        """Of all brokers, or of the named one, or of another resource."""
         change = AlterableConfig(name=key, config_operation=SET, value=value)
         resource = AlterConfigsResource(
-            resource_type=BROKER_RESOURCE,
-            resource_name="" if broker_id is None else str(broker_id),
-            configs=(change,),
+            resource_type=resource_type, resource_name=name, configs=(change,)
         )
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        response = await self._call(1, request)
+        response = await self._call(request)
         (altered,) = response.responses
         check(altered.error_code)
 
@@ -123,7 +124,7 @@ class Admin:
                 for topic, partitions in topics.items()
             ),
         )
-        response = await self._call(1, request)
+        response = await self._call(request)
         check(response.error_code)
         for topic in response.responses:
             for each in topic.partitions:
@@ -133,7 +134,7 @@ class Admin:
         request = ElectLeadersRequest(
             election_type=PREFERRED, topic_partitions=None, timeout=milliseconds(TIMEOUT_MS)
         )
-        response = await self._call(2, request)
+        response = await self._call(request)
         check(response.error_code)
 
     async def replicas(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -148,7 +149,7 @@ class Admin:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
-        response = await self._call(2, request)
+        response = await self._call(request)
         check(response.error_code)
         return all(each.is_fenced for each in response.brokers if each.broker_id == broker_id)
 
@@ -157,7 +158,7 @@ class Admin:
             topic_name=TopicName(CLUSTER_METADATA_TOPIC),
             partitions=(PartitionData(partition_index=i32(0)),),
         )
-        response = await self._call(2, DescribeQuorumRequest(topics=(topic,)))
+        response = await self._call(DescribeQuorumRequest(topics=(topic,)))
         check(response.error_code)
         ((described,),) = (each.partitions for each in response.topics)
         check(described.error_code)
@@ -167,26 +168,23 @@ class Admin:
         """Whatever votes under this id."""
         for voter in await self.voters():
             if voter.replica_id == broker_id:
-                await self._remove_voter(voter.replica_id, voter.replica_directory_id)
+                request = RemoveRaftVoterRequest(
+                    cluster_id=None,
+                    voter_id=i32(voter.replica_id),
+                    voter_directory_id=voter.replica_directory_id,
+                )
+                response = await self._call(request)
+                if response.error_code is not ErrorCode.voter_not_found:
+                    check(response.error_code)
 
     async def unregister(self, broker_id: int) -> None:
         request = UnregisterBrokerRequest(broker_id=BrokerId(broker_id))
-        response = await self._call(0, request)
+        response = await self._call(request)
         if response.error_code is not ErrorCode.broker_id_not_registered:
             check(response.error_code)
 
-    async def _remove_voter(self, replica_id: int, directory_id: object) -> None:
-        request = RemoveRaftVoterRequest(
-            cluster_id=None,
-            voter_id=i32(replica_id),
-            voter_directory_id=directory_id,  # type: ignore[arg-type]
-        )
-        response = await self._call(0, request)
-        if response.error_code is not ErrorCode.voter_not_found:
-            check(response.error_code)
-
-    async def _call(self, version: int, request: object):  # type: ignore[no-untyped-def]
-        return await self.client.call_any(version, request, timeout_ms=CALL_TIMEOUT_MS)
+    async def _call(self, request: object) -> Any:
+        return await self.client.call_any(request, timeout_ms=CALL_TIMEOUT_MS)
 
 
 def _check_replication(code: ErrorCode, *done: ErrorCode) -> None:

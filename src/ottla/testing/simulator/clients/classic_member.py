@@ -56,7 +56,6 @@ class ClassicMember:
                 while not client.stopping:
                     await self._work()
             except Unavailable:
-                self._consumption.forget_coordinator()
                 await client.back_off()
             except RefusedError as error:
                 self._on_refusal(error)
@@ -89,19 +88,16 @@ class ClassicMember:
         check(joined.error_code)
         self._member_id, self._generation = joined.member_id, joined.generation_id
         assignments = self._assign(joined) if joined.leader == joined.member_id else ()
-        synced = await self._call(
-            5,
-            SyncGroupRequest(
-                group_id=GroupId(consumption.group),
-                generation_id=i32(self._generation),
-                member_id=self._member_id,
-                group_instance_id=None,
-                protocol_type="consumer",
-                protocol_name=PROTOCOL,
-                assignments=assignments,
-            ),
+        request = SyncGroupRequest(
+            group_id=GroupId(consumption.group),
+            generation_id=i32(self._generation),
+            member_id=self._member_id,
+            group_instance_id=None,
+            protocol_type="consumer",
+            protocol_name=PROTOCOL,
+            assignments=assignments,
         )
-        check(synced.error_code)
+        synced = await self._call(request)
         self._heard_at = self._client.now
         self._client.tell(f"is in generation {self._generation} of {consumption.group}")
         for topic, indexes in parse_assignment(synced.assignment).items():
@@ -113,20 +109,18 @@ class ClassicMember:
         topic = self._partitions[0].topic.encode()
         subscription = struct.pack(">hih", 0, 1, len(topic)) + topic + struct.pack(">i", -1)
         protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=subscription)
-        return await self._call(
-            9,
-            JoinGroupRequest(
-                group_id=GroupId(self._consumption.group),
-                session_timeout=milliseconds(SESSION_TIMEOUT_MS),
-                rebalance_timeout=milliseconds(REBALANCE_TIMEOUT_MS),
-                member_id=self._member_id,
-                group_instance_id=None,
-                protocol_type="consumer",
-                protocols=(protocol,),
-                reason=None,
-            ),
-            timeout_ms=2 * REBALANCE_TIMEOUT_MS,
+        request = JoinGroupRequest(
+            group_id=GroupId(self._consumption.group),
+            session_timeout=milliseconds(SESSION_TIMEOUT_MS),
+            rebalance_timeout=milliseconds(REBALANCE_TIMEOUT_MS),
+            member_id=self._member_id,
+            group_instance_id=None,
+            protocol_type="consumer",
+            protocols=(protocol,),
+            reason=None,
         )
+        timeout_ms = 2 * REBALANCE_TIMEOUT_MS
+        return await self._call(request, ErrorCode.member_id_required, timeout_ms=timeout_ms)
 
     def _assign(self, joined: Any) -> tuple[SyncGroupRequestAssignment, ...]:
         """Partitions in turn, to members in any order."""
@@ -150,10 +144,9 @@ class ClassicMember:
             member_id=self._member_id,
             group_instance_id=None,
         )
-        response = await self._call(4, request)
-        if response.error_code in {ErrorCode.none, ErrorCode.rebalance_in_progress}:
-            self._heard_at = self._client.now
-            self._consumption.confirm(sorted(self._consumption.owned), self._member_id, sent_at)
+        response = await self._call(request, ErrorCode.rebalance_in_progress)
+        self._heard_at = self._client.now
+        self._consumption.confirm(sorted(self._consumption.owned), self._member_id, sent_at)
         check(response.error_code)
 
     async def _leave(self) -> None:
@@ -161,10 +154,13 @@ class ClassicMember:
         leaving = MemberIdentity(member_id=self._member_id, group_instance_id=None, reason=None)
         request = LeaveGroupRequest(group_id=GroupId(self._consumption.group), members=(leaving,))
         try:
-            await self._call(5, request)
-        except Unavailable as error:
+            await self._call(request)
+        except (Unavailable, RefusedError) as error:
             self._client.tell(f"leaves without a word: {error}")
 
-    async def _call(self, version: int, request: object, **options: int) -> Any:
-        address = await self._consumption.coordinator()
-        return await self._client.call(address, version, request, purpose="group", **options)
+    async def _call(self, request: object, *accepted: ErrorCode, **options: int) -> Any:
+        async with self._consumption.coordinator() as address:
+            response = await self._client.call(address, request, purpose="group", **options)
+            if response.error_code not in accepted:
+                check(response.error_code)
+        return response

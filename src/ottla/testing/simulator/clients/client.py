@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -76,7 +77,7 @@ class Client:
         self._bootstrap = bootstrap
         self._leaders: dict[TopicPartition, Leader] = {}
         self._leader_epochs: dict[TopicPartition, int] = {}  # The newest that was heard of.
-        self._coordinators: dict[tuple[int, str], Address] = {}
+        self._coordinators: dict[tuple[i8, str], Address] = {}
 
     @property
     def now(self) -> float:
@@ -91,12 +92,15 @@ class Client:
     async def call(
         self,
         address: Address,
-        version: int,
-        request: object,
+        request: Any,
+        version: int | None = None,
         *,
         purpose: str = "",
         timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> Any:
+        """In the newest version, if none is given."""
+        if version is None:
+            version = request.__version__
         try:
             return await self._peers.call(
                 address, request, version=version, purpose=purpose, timeout_ms=timeout_ms
@@ -105,21 +109,17 @@ class Client:
             raise Unavailable(str(error)) from error
 
     async def call_any(
-        self, version: int, request: object, *, timeout_ms: int = CALL_TIMEOUT_MS
+        self, request: object, version: int | None = None, *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> Any:
         address = self.chance.choice(self._bootstrap)
-        return await self.call(address, version, request, timeout_ms=timeout_ms)
+        return await self.call(address, request, version, timeout_ms=timeout_ms)
 
     async def refresh(self) -> None:
         """Learn from some broker who leads what."""
-        response = await self.call_any(
-            13,
-            MetadataRequest(
-                topics=None,
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=False,
-            ),
+        request = MetadataRequest(
+            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
+        response = await self.call_any(request)
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
@@ -160,7 +160,16 @@ class Client:
             self._leaders[partition] = leader
             self._leader_epochs[partition] = leader.epoch
 
-    async def leader(self, partition: TopicPartition) -> Leader:
+    @asynccontextmanager
+    async def leader(self, partition: TopicPartition) -> AsyncIterator[Leader]:
+        """Looked for again if it is Unavailable in this context."""
+        try:
+            yield await self.find_leader(partition)
+        except Unavailable:
+            self.forget_leader(partition)
+            raise
+
+    async def find_leader(self, partition: TopicPartition) -> Leader:
         if partition not in self._leaders:
             await self.refresh()
         if partition not in self._leaders:
@@ -170,19 +179,19 @@ class Client:
     def forget_leader(self, partition: TopicPartition) -> None:
         self._leaders.pop(partition, None)
 
-    async def coordinator(self, key_type: int, key: str) -> Address:
-        known = self._coordinators.get((key_type, key))
-        if known is not None:
-            return known
-        request = FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,))
-        response = await self.call_any(6, request)
-        (found,) = response.coordinators
-        check(found.error_code)
-        address = self._coordinators[key_type, key] = Address(found.host, found.port)
-        return address
-
-    def forget_coordinator(self, key_type: int, key: str) -> None:
-        self._coordinators.pop((key_type, key), None)
+    @asynccontextmanager
+    async def coordinator(self, kind: i8, key: str) -> AsyncIterator[Address]:
+        """Looked for again if it is Unavailable in this context."""
+        if (kind, key) not in self._coordinators:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
+            (found,) = (await self.call_any(request)).coordinators
+            check(found.error_code)
+            self._coordinators[kind, key] = Address(found.host, found.port)
+        try:
+            yield self._coordinators[kind, key]
+        except Unavailable:
+            self._coordinators.pop((kind, key), None)
+            raise
 
 
 def check(code: ErrorCode) -> None:

@@ -5,6 +5,7 @@ be given up is committed and dropped, and then said to be gone; what is new is t
 """
 
 import asyncio
+from typing import Any
 from uuid import UUID
 
 from kio.schema.consumer_group_heartbeat.v1.request import (
@@ -104,7 +105,6 @@ class ConsumerMember:
             try:
                 await self._heartbeat(epoch)
             except Unavailable:
-                self._consumption.forget_coordinator()
                 self._reported = None
                 await self._client.back_off()
             except RefusedError as error:
@@ -118,13 +118,8 @@ class ConsumerMember:
         topic_id = await self._client.topic_id(self._topic)
         owned = frozenset(consumption.owned)
         sent_at = self._client.now
-        response = await self._client.call(
-            await consumption.coordinator(),
-            1,
-            self._request(epoch, topic_id, owned if owned != self._reported else None),
-            purpose="heartbeat",
-        )
-        check(response.error_code)
+        request = self._request(epoch, topic_id, owned if owned != self._reported else None)
+        response = await self._call(request)
         self._reported = owned
         if epoch > JOIN_EPOCH:
             consumption.confirm(sorted(owned), self._member_id, sent_at)
@@ -167,11 +162,12 @@ class ConsumerMember:
         self._consumption.drop(list(self._consumption.owned))
         try:
             topic_id = await self._client.topic_id(self._topic)
-            await self._client.call(
-                await self._consumption.coordinator(),
-                1,
-                self._request(LEAVE_EPOCH, topic_id, None),
-                purpose="heartbeat",
-            )
+            await self._call(self._request(LEAVE_EPOCH, topic_id, None))
         except (Unavailable, RefusedError) as error:
             self._client.tell(f"leaves without a word: {error}")
+
+    async def _call(self, request: ConsumerGroupHeartbeatRequest) -> Any:
+        async with self._consumption.coordinator() as address:
+            response = await self._client.call(address, request, purpose="heartbeat")
+            check(response.error_code)
+        return response

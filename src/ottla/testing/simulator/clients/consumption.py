@@ -1,11 +1,13 @@
 """What a member of a group does with the partitions that it has: read, process, commit."""
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.types import GroupId
 from kio.static.primitive import i32, i64
 
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
@@ -26,10 +28,7 @@ from ottla.testing.simulator.events import (
     Processed,
 )
 
-GROUP_KEY_TYPE = 0
 WAIT_MS = 300
-
-NO_OFFSET = -1
 
 
 class Consumption:
@@ -40,11 +39,8 @@ class Consumption:
         self._history = history
         self._committed: dict[TopicPartition, int] = {}  # Offsets that need not be committed again.
 
-    async def coordinator(self) -> Address:
-        return await self.client.coordinator(GROUP_KEY_TYPE, self.group)
-
-    def forget_coordinator(self) -> None:
-        self.client.forget_coordinator(GROUP_KEY_TYPE, self.group)
+    def coordinator(self) -> AbstractAsyncContextManager[Address]:
+        return self.client.coordinator(CoordinatorType.GROUP, self.group)
 
     async def take(self, partition: TopicPartition, member_id: str, epoch: int) -> None:
         """Begin to read a partition where the group has stopped. Unavailable, RefusedError."""
@@ -84,16 +80,20 @@ class Consumption:
         if not offsets:
             return
         sent_at = self.client.now
-        try:
-            codes = await self._call_commit(offsets, member_id, epoch)
-        except Unavailable:
-            self.forget_coordinator()
-            self._tell_committed(offsets, known=False)
-            raise
-        for code in codes:
-            if code in _UNDECIDED:
+        request = await self._commit_request(offsets, member_id, epoch)
+        async with self.coordinator() as address:
+            try:
+                response = await self.client.call(
+                    address, request, self.client.chance.choice((9, 10))
+                )
+            except Unavailable:
                 self._tell_committed(offsets, known=False)
-            check(code)
+                raise
+            for topic in response.topics:
+                for each in topic.partitions:
+                    if each.error_code in _UNDECIDED:
+                        self._tell_committed(offsets, known=False)
+                    check(each.error_code)
         self._tell_committed(offsets, known=True)
         self._committed |= offsets
         self.confirm(offsets, member_id, sent_at)
@@ -102,7 +102,6 @@ class Consumption:
         """That the group has committed, or -1. Waits for transactions that may change it."""
         client = self.client
         topic, index = partition
-        version = client.chance.choice((9, 10))
         wanted = OffsetFetchRequestTopics(
             name=topic, topic_id=await client.topic_id(topic), partition_indexes=(i32(index),)
         )
@@ -117,23 +116,17 @@ class Consumption:
             ),
             require_stable=True,
         )
-        response = await client.call(await self.coordinator(), version, request)
-        (group,) = response.groups
-        self._check(group.error_code)
-        ((found,),) = (each.partitions for each in group.topics)
-        self._check(found.error_code)
+        async with self.coordinator() as address:
+            response = await client.call(address, request, client.chance.choice((9, 10)))
+            (group,) = response.groups
+            check(group.error_code)
+            ((found,),) = (each.partitions for each in group.topics)
+            check(found.error_code)
         return int(found.committed_offset)
 
-    def _check(self, code: ErrorCode) -> None:
-        try:
-            check(code)
-        except Unavailable:
-            self.forget_coordinator()
-            raise
-
-    async def _call_commit(
+    async def _commit_request(
         self, offsets: dict[TopicPartition, int], member_id: str, epoch: int
-    ) -> list[ErrorCode]:
+    ) -> OffsetCommitRequest:
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, index), offset in offsets.items():
             topics.setdefault(topic, []).append(
@@ -141,9 +134,8 @@ class Consumption:
                     partition_index=i32(index), committed_offset=i64(offset), committed_metadata=""
                 )
             )
-        client = self.client
-        topic_ids = {topic: await client.topic_id(topic) for topic in topics}
-        request = OffsetCommitRequest(
+        topic_ids = {topic: await self.client.topic_id(topic) for topic in topics}
+        return OffsetCommitRequest(
             group_id=GroupId(self.group),
             generation_id_or_member_epoch=i32(epoch),
             member_id=member_id,
@@ -155,9 +147,6 @@ class Consumption:
                 for topic, partitions in topics.items()
             ),
         )
-        version = client.chance.choice((9, 10))
-        response = await client.call(await self.coordinator(), version, request)
-        return [each.error_code for topic in response.topics for each in topic.partitions]
 
     def _tell_committed(self, offsets: dict[TopicPartition, int], *, known: bool) -> None:
         for partition, offset in offsets.items():

@@ -52,7 +52,6 @@ class Copier:
                 await self._begin_and_copy()
             except (Unavailable, RefusedError) as error:
                 client.tell(f"begins anew: {error}")
-                self._producer.forget_coordinator()
                 if client.superseded:
                     return
                 await client.back_off()

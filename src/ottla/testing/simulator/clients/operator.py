@@ -122,7 +122,7 @@ class Operator:
         self._client.tell(f"{node} is to leave")
         broker_id = node.node_id
         await self._admin.until_done(
-            lambda: self._admin.set_config("cordoned.log.dirs", "*", broker_id)
+            lambda: self._admin.set_config("cordoned.log.dirs", "*", str(broker_id))
         )
         await self._drain(node)
         await self._hand_over_vote(broker_id)

@@ -92,7 +92,7 @@ class Producer:
                 transactional_id=None, transaction_timeout=milliseconds(60_000)
             )
             try:
-                response = await client.call_any(5, request)
+                response = await client.call_any(request, 5)
                 check(response.error_code)
             except Unavailable:
                 await client.back_off()
@@ -133,7 +133,7 @@ class Producer:
     async def _send_all(self, batches: list[_Batch]) -> list["int | ErrorCode | None"]:
         """In order, on one connection."""
         try:
-            leader = await self._client.leader(self._partition)
+            leader = await self._client.find_leader(self._partition)
         except Unavailable:
             return [None] * len(batches)
         create_task = self._client.process.create_task
@@ -176,8 +176,8 @@ class Producer:
         try:
             response = await self._client.call(
                 address,
-                self._version,
                 self._request(batch),
+                self._version,
                 purpose=f"produce {self._partition}",
                 timeout_ms=2 * PRODUCE_TIMEOUT_MS,
             )

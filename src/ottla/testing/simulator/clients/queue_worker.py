@@ -5,20 +5,17 @@ is to stop it goes on until nothing has come for longer than any delay, and stay
 for as long as something comes: a group that gives a record of each key at a time drains slowly.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kio.schema.share_fetch.v2.request import FetchPartition, FetchTopic
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i16, i32, i64
 
+from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.delivery_acknowledge import (
@@ -35,12 +32,12 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import iterate_headers
 from ottla.records.decoder import iterate_records
 from ottla.testing.simulator.checkers.checker import History
+from ottla.testing.simulator.clients.admin import Admin
 from ottla.testing.simulator.clients.client import Client, RefusedError, Unavailable, check
 from ottla.testing.simulator.events import Delivered, QueueDrained, Settled
 from ottla.testing.simulator.host import Host
 
-GROUP_KEY_TYPE = 0
-GROUP_RESOURCE, SET = i8(32), i8(0)
+GROUP_RESOURCE = i8(32)
 RECORD_LIMIT = i8(1)
 GROUP = "workers"
 GROUP_CONFIG = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "10"}
@@ -98,42 +95,23 @@ class QueueWorker:
         """The group gets its configuration, and state for each partition."""
         client = self._client
         count = len(self._partitions)
-        configs = tuple(
-            AlterableConfig(name=name, config_operation=SET, value=value)
-            for name, value in (GROUP_CONFIG | (ORDER if self._in_order else {})).items()
-        )
-        resource = AlterConfigsResource(
-            resource_type=GROUP_RESOURCE, resource_name=GROUP, configs=configs
-        )
-        altered = await client.call_any(
-            1,
-            IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False),
-        )
-        check(altered.responses[0].error_code)
+        for key, value in (GROUP_CONFIG | (ORDER if self._in_order else {})).items():
+            await Admin(client).set_config(key, value, GROUP, GROUP_RESOURCE)
         request = ShareGroupHeartbeatRequest(
             group_id=GroupId(GROUP),
             member_id=self._member_id,
             member_epoch=i32(0),
             subscribed_topic_names=(TopicName(self._partitions[0].topic),),
         )
-        try:
-            coordinator = await client.coordinator(GROUP_KEY_TYPE, GROUP)
-            response = await client.call(coordinator, 1, request)
-            check(response.error_code)
-        except Unavailable:
-            client.forget_coordinator(GROUP_KEY_TYPE, GROUP)
-            raise
+        async with client.coordinator(CoordinatorType.GROUP, GROUP) as address:
+            check((await client.call(address, request)).error_code)
         self._joined_count = count
 
     async def _work(self, partition: TopicPartition) -> bool:
         """Whether something came."""
         client = self._client
-        try:
-            leader = await client.leader(partition)
+        async with client.leader(partition) as leader:
             found = await self._receive(partition, leader.address)
-        except Unavailable:
-            client.forget_leader(partition)
-            raise
         for offset, count in found:
             if count >= COUNT_MAX or client.stopping or client.chance.random() < 0.6:
                 await self._settle(partition, offset, count, DeliveryAcknowledgeType.ACCEPT, 0)
@@ -149,7 +127,7 @@ class QueueWorker:
         hold_ms = client.chance.choice(HOLDS_MS)
         sent_at, sent_ms, moved_ms = client.now, host.now_ms(), host.wall_offset_ms
         request = await self._fetch_request(partition, hold_ms)
-        response = await client.call(address, 2, request, purpose=f"{partition}")
+        response = await client.call(address, request, purpose=f"{partition}")
         check(response.error_code)
         answers = [data for topic in response.responses for data in topic.partitions]
         for data in answers:
@@ -223,24 +201,21 @@ class QueueWorker:
             type=i8(kind),
             delay_ms=i64(delay_ms),
         )
-        try:
-            leader = await client.leader(partition)
-            settled = Settled(
-                partition,
-                offset,
-                count,
-                is_accepted=kind is DeliveryAcknowledgeType.ACCEPT,
-                due_ms=self._host(leader.address).now_ms() + delay_ms,
-                at=client.now,
-                known=False,
-            )
-            self._history.tell(settled)
-            code = await self._call_settle(partition, leader.address, delivery)
-        except Unavailable:
-            client.forget_leader(partition)
-            return
-        if code is ErrorCode.none:
-            self._history.tell(replace(settled, at=client.now, known=True))
+        with suppress(Unavailable):
+            async with client.leader(partition) as leader:
+                settled = Settled(
+                    partition,
+                    offset,
+                    count,
+                    is_accepted=kind is DeliveryAcknowledgeType.ACCEPT,
+                    due_ms=self._host(leader.address).now_ms() + delay_ms,
+                    at=client.now,
+                    known=False,
+                )
+                self._history.tell(settled)
+                code = await self._call_settle(partition, leader.address, delivery)
+            if code is ErrorCode.none:
+                self._history.tell(replace(settled, at=client.now, known=True))
 
     async def _call_settle(
         self, partition: TopicPartition, address: Address, delivery: Delivery
@@ -252,7 +227,7 @@ class QueueWorker:
         )
         group = AcknowledgedGroup(group_id=GroupId(GROUP), topics=topics)
         request = DeliveryAcknowledgeRequest(groups=(group,))
-        response: Any = await self._client.call(address, 0, request)
+        response: Any = await self._client.call(address, request)
         (answer,) = response.groups[0].topics[0].partitions
         check(answer.error_code)
         code: ErrorCode = answer.deliveries[0].error_code

@@ -12,7 +12,13 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import BatchHeader, iterate_headers, validate_checksum
 from ottla.records.decoder import ControlType, control_type, iterate_records
 from ottla.testing.simulator.checkers.checker import History
-from ottla.testing.simulator.clients.client import Client, RefusedError, Unavailable, check
+from ottla.testing.simulator.clients.client import (
+    Client,
+    Leader,
+    RefusedError,
+    Unavailable,
+    check,
+)
 from ottla.testing.simulator.events import Read, ReadRecord
 from ottla.testing.simulator.violation import Violation
 
@@ -65,10 +71,8 @@ class Fetcher:
         client = self._client
         try:
             data = await self._fetch(wait_ms)
-            check(data.error_code)
         except Unavailable:
             self.end_offset = -1
-            client.forget_leader(self.partition)
             await client.back_off()
             return []
         except RefusedError as error:
@@ -79,10 +83,20 @@ class Fetcher:
         return list(self._take(data))
 
     async def _fetch(self, wait_ms: int) -> Any:
-        client = self._client
-        leader = await client.leader(self.partition)
+        async with self._client.leader(self.partition) as leader:
+            request = await self._request(leader, wait_ms)
+            response = await self._client.call(
+                leader.address, request, self._version, purpose=f"fetch {self.partition}"
+            )
+            check(response.error_code)
+            (topic_response,) = response.responses
+            (data,) = topic_response.partitions
+            check(data.error_code)
+        return data
+
+    async def _request(self, leader: Leader, wait_ms: int) -> FetchRequest:
         topic, index = self.partition
-        topic_id = await client.topic_id(topic)
+        topic_id = await self._client.topic_id(topic)
         wanted = FetchPartition(
             partition=i32(index),
             current_leader_epoch=i32(leader.epoch),
@@ -90,19 +104,13 @@ class Fetcher:
             partition_max_bytes=i32(PARTITION_BYTES_MAX),
             replica_directory_id=None,
         )
-        request = FetchRequest(
+        return FetchRequest(
             max_wait=milliseconds(wait_ms),
             min_bytes=i32(1),
             isolation_level=i8(self._committed),
             topics=(FetchTopic(topic=topic, topic_id=topic_id, partitions=(wanted,)),),
             forgotten_topics_data=(),
         )
-        purpose = f"fetch {self.partition}"
-        response = await client.call(leader.address, self._version, request, purpose=purpose)
-        check(response.error_code)
-        (topic_response,) = response.responses
-        (data,) = topic_response.partitions
-        return data
 
     def _take(self, data: Any) -> Iterator[ReadRecord]:
         aborted = _Aborted(data.aborted_transactions if self._committed else None)

@@ -5,6 +5,7 @@ which ends it one way or the other.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
@@ -20,6 +21,8 @@ from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartit
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import Records, i16, i32, i64
 
+from ottla.client.wire.cluster import CoordinatorType
+from ottla.protocol.addresses import Address
 from ottla.protocol.messages.produce import ProduceRequest, TopicProduceData
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -28,10 +31,8 @@ from ottla.protocol.messages.txn_offset_commit import (
 from ottla.protocol.times import milliseconds
 from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record, build_batch
-from ottla.testing.simulator.clients.client import Client, Unavailable, check
-from ottla.testing.simulator.clients.consumption import GROUP_KEY_TYPE
+from ottla.testing.simulator.clients.client import Client, check
 
-TRANSACTION_KEY_TYPE = 1
 TIMEOUT_MS = 3_000
 TRANSACTION_TIMEOUT_MS = 10_000
 
@@ -53,8 +54,7 @@ class TransactionalProducer:
             transactional_id=self._transactional_id,
             transaction_timeout=milliseconds(TRANSACTION_TIMEOUT_MS),
         )
-        response = await self._call_coordinator(5, request)
-        check(response.error_code)
+        response = await self._call_coordinator(request, 5)
         self._identify(response.producer_id, response.producer_epoch)
 
     async def produce(self, values: Mapping[TopicPartition, Sequence[bytes]]) -> None:
@@ -78,15 +78,11 @@ class TransactionalProducer:
             group_instance_id=None,
             topics=(TxnOffsetCommitRequestTopic(name=TopicName(topic), partitions=(committed,)),),
         )
-        address = await self._client.coordinator(GROUP_KEY_TYPE, group)
         version = 5 if self._adds_by_itself else 4
-        try:
-            response = await self._client.call(address, version, request)
+        async with self._client.coordinator(CoordinatorType.GROUP, group) as address:
+            response = await self._client.call(address, request, version)
             ((result,),) = (each.partitions for each in response.topics)
             check(result.error_code)
-        except Unavailable:
-            self._client.forget_coordinator(GROUP_KEY_TYPE, group)
-            raise
 
     async def end(self, *, commit: bool) -> None:
         request = EndTxnRequest(
@@ -96,8 +92,7 @@ class TransactionalProducer:
             committed=commit,
         )
         version = 5 if self._adds_by_itself else 4
-        response = await self._call_coordinator(version, request)
-        check(response.error_code)
+        response = await self._call_coordinator(request, version)
         if self._adds_by_itself:
             self._identify(response.producer_id, response.producer_epoch)
 
@@ -120,11 +115,12 @@ class TransactionalProducer:
             ),
         )
         request = AddPartitionsToTxnRequest(transactions=(transaction,))
-        response = await self._call_coordinator(3, request)
-        (result,) = response.results_by_transaction
-        for topic_result in result.topic_results:
-            for each in topic_result.results_by_partition:
-                check(each.partition_error_code)
+        async with self._coordinator() as address:
+            response = await self._client.call(address, request, 3)
+            (result,) = response.results_by_transaction
+            for topic_result in result.topic_results:
+                for each in topic_result.results_by_partition:
+                    check(each.partition_error_code)
 
     async def _add_offsets(self, group: str) -> None:
         request = AddOffsetsToTxnRequest(
@@ -133,12 +129,10 @@ class TransactionalProducer:
             producer_epoch=self._epoch,
             group_id=GroupId(group),
         )
-        response = await self._call_coordinator(4, request)
-        check(response.error_code)
+        await self._call_coordinator(request, 4)
 
     async def _produce(self, partition: TopicPartition, values: Sequence[bytes]) -> None:
         client = self._client
-        leader = await client.leader(partition)
         sequence = self._sequences.get(partition, 0)
         now_ms = client.host.now_ms()
         batch = build_batch(
@@ -161,25 +155,19 @@ class TransactionalProducer:
             ),
         )
         version = 12 if self._adds_by_itself else 10
-        try:
+        async with client.leader(partition) as leader:
             response = await client.call(
-                leader.address, version, request, timeout_ms=2 * TIMEOUT_MS
+                leader.address, request, version, timeout_ms=2 * TIMEOUT_MS
             )
             ((result,),) = (each.partition_responses for each in response.responses)
             check(result.error_code)
-        except Unavailable:
-            client.forget_leader(partition)
-            raise
         self._sequences[partition] = sequence + len(values)
 
-    async def _call_coordinator(self, version: int, request: object) -> Any:
-        client, key = self._client, self._transactional_id
-        address = await client.coordinator(TRANSACTION_KEY_TYPE, key)
-        try:
-            return await client.call(address, version, request)
-        except Unavailable:
-            client.forget_coordinator(TRANSACTION_KEY_TYPE, key)
-            raise
+    async def _call_coordinator(self, request: object, version: int) -> Any:
+        async with self._coordinator() as address:
+            response = await self._client.call(address, request, version)
+            check(response.error_code)
+        return response
 
-    def forget_coordinator(self) -> None:
-        self._client.forget_coordinator(TRANSACTION_KEY_TYPE, self._transactional_id)
+    def _coordinator(self) -> AbstractAsyncContextManager[Address]:
+        return self._client.coordinator(CoordinatorType.TRANSACTION, self._transactional_id)
