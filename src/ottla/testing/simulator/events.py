@@ -16,8 +16,12 @@ class ReadRecord(NamedTuple):
     value: bytes
 
 
+class Event:
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Event):
     """A producer sends a record for the first time; its value is like no other."""
 
     producer: str
@@ -28,13 +32,13 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(Event):
     sent: Sent
     offset: int  # -1 if the broker only says that it is there.
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(Event):
     """A consumer sees a record, in the order of offsets from where it began."""
 
     reader: str
@@ -43,7 +47,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Event):
     """A member of a group was given a partition."""
 
     group: str
@@ -53,7 +57,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmed:
+class Confirmed(Event):
     """The coordinator has accepted a request in which the member has the partition."""
 
     group: str
@@ -63,7 +67,7 @@ class Confirmed:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetCommitted:
+class OffsetCommitted(Event):
     group: str
     partition: TopicPartition
     offset: int
@@ -72,7 +76,7 @@ class OffsetCommitted:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetFetched:
+class OffsetFetched(Event):
     """A member begins where the group has stopped."""
 
     group: str
@@ -82,7 +86,7 @@ class OffsetFetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Processed:
+class Processed(Event):
     """A member of a group has read a record, in order from where it began."""
 
     group: str
@@ -91,14 +95,14 @@ class Processed:
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionEnded:
+class TransactionEnded(Event):
     name: str
     values: tuple[tuple[TopicPartition, bytes], ...]
     committed: bool | None  # None if that is not known.
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Event):
     """A consumer of a queue got a record, and holds it."""
 
     partition: TopicPartition
@@ -113,7 +117,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(Event):
     """A consumer accepts a record, or releases it until a time."""
 
     partition: TopicPartition
@@ -126,23 +130,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueDrained:
+class QueueDrained(Event):
     """A consumer has stopped since nothing came for long."""
 
     group: str
-
-
-Event = (
-    Sent
-    | Acknowledged
-    | Read
-    | Owned
-    | Confirmed
-    | OffsetCommitted
-    | OffsetFetched
-    | Processed
-    | TransactionEnded
-    | Delivered
-    | Settled
-    | QueueDrained
-)

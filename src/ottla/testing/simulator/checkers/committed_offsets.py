@@ -23,14 +23,10 @@ class _GroupOffsets:
     processed: set[int] = field(default_factory=set)
 
 
-def _new_offsets() -> defaultdict[tuple[str, TopicPartition], _GroupOffsets]:
-    return defaultdict(_GroupOffsets)
-
-
 @dataclass(slots=True)
 class CommittedOffsets(Checker):
     offsets: defaultdict[tuple[str, TopicPartition], _GroupOffsets] = field(
-        default_factory=_new_offsets
+        default_factory=lambda: defaultdict(_GroupOffsets)
     )
 
     def on(self, event: Event) -> None:

@@ -21,14 +21,12 @@ _Log = tuple[TopicPartition, UUID | None]
 _Batch = tuple[int, int, int]  # Last offset, leader epoch and checksum.
 
 
-def _new_batches() -> defaultdict[_Log, dict[int, tuple[_Batch, str]]]:
-    return defaultdict(dict)
-
-
 @dataclass(slots=True)
 class CommittedPrefix(Checker):
     # By base offset, with the node that had it first.
-    batches: defaultdict[_Log, dict[int, tuple[_Batch, str]]] = field(default_factory=_new_batches)
+    batches: defaultdict[_Log, dict[int, tuple[_Batch, str]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     checked: dict[tuple[int, int, _Log], int] = field(default_factory=dict)  # Up to there.
 
     def look(self, node: "SimulatedNode", logs: Sequence[LogView]) -> None:
