@@ -62,7 +62,7 @@ sim: $(READY)  ## Run SEEDS clusters in simulation, each from another seed.
 
 docs: $(READY)  ## Regenerate the documents that come from code.
 	$(BIN)/python -m ottla.node.config_reference > docs/config.md
-	$(BIN)/python -m ottla.cli.api_reference > docs/compatibility.md
+	$(BIN)/python -m ottla.cli.api_reference docs/compatibility.md
 	$(BIN)/python -m ottla.node.metrics.reference > docs/metrics.md
 	$(BIN)/python -m ottla.node.log_reference > docs/logs.md
 

@@ -1,76 +1,29 @@
-"""Writes docs/compatibility.md: `python -m ottla.cli.api_reference > docs/compatibility.md`."""
+"""Updates what docs/compatibility.md says of the APIs:
+
+python -m ottla.cli.api_reference docs/compatibility.md
+"""
 
 import sys
+from pathlib import Path
+from typing import Final
 
 from kio.schema.index import api_key_map, schema_name_map
 
-from ottla.cli.kafka_differences import differences
 from ottla.handlers.api import Api, HotApi
 from ottla.handlers.table import API_TABLE
 
-_HEAD = """\
-# Compatibility
-
-Ottla serves the Kafka protocol as Apache Kafka 4.3 does, with two newer request versions from
-Kafka 4.4. This page lists the supported APIs and every known difference in behavior. Brokers report
-the same version ranges to clients in ApiVersions.
-
-## Supported APIs
-
-| key | API | versions | in Kafka 4.3 |
-| --- | --- | --- | --- |
-"""
-
-_EXTENSIONS = """
-## Extensions to the protocol
-
-Ottla's own APIs have keys from 10000 up; clients that do not know them ignore them. Where Ottla
-adds data to one of Kafka's messages, it uses tagged fields numbered from 10000, which clients skip.
-They carry how long ShareFetch may hold the records it acquires, and how many records of a share
-group are held or delayed (DescribeShareGroupOffsets). See [Queues](internals/queues.md).
-"""
-
-_FILES = """
-## Files
-
-A node's files use Kafka's formats. `DumpLogSegments` of Apache Kafka 4.3.1 can read segments and
-indexes of a running node. The indexes of the active segment are updated every
-`log.flush.offset.checkpoint.interval.ms`; Kafka updates them with every entry. Once the node is
-stopped, Kafka can read everything: `DumpLogSegments` decodes segments, indexes, producer snapshots,
-committed offsets, transactions and the metadata log, and a Kafka broker started on a copy of the
-data serves the same records and committed offsets. That broker needs two things that Ottla does not
-write:
-
-- a `metadata.version` record in the metadata log; without one, Kafka's controller does not start
-- a separate controller listener (`controller.listener.names=PLAINTEXT`, and another listener for
-  clients); Ottla uses one listener for everything
-
-Kafka ignores what Ottla adds: checksums in `meta.properties`, `quorum-state`, `partition.metadata`
-and the checkpoints, and records of type 1000 in `__consumer_offsets` (members that a coordinator
-has not heard from since it took over), for which it logs a warning.
-"""
-
-_NOT_SERVED = """
-## Unsupported APIs
-
-ApiVersions does not list these, and requests for them close the connection:
-
-"""
+_SERVED: Final = "| key | API | versions | in Kafka 4.3 |\n| --- | --- | --- | --- |\n"
+_NOT_SERVED: Final = (
+    "ApiVersions does not list these, and requests for them close the connection:\n\n"
+)
 
 
-def reference() -> str:
-    served = "".join(f"{_row(API_TABLE[key])}\n" for key in sorted(API_TABLE))
+def updated(document: str) -> str:
+    before, table = document.split(_SERVED)
+    between = table[table.index("\n\n") : table.index(_NOT_SERVED)]
+    served = "\n".join(_row(API_TABLE[key]) for key in sorted(API_TABLE))
     others = (_camel(api_key_map[key]) for key in sorted(api_key_map) if key not in API_TABLE)
-    return (
-        _HEAD
-        + served
-        + _EXTENSIONS
-        + differences()
-        + _FILES
-        + _NOT_SERVED
-        + ", ".join(others)
-        + ".\n"
-    )
+    return f"{before}{_SERVED}{served}{between}{_NOT_SERVED}{', '.join(others)}.\n"
 
 
 def _row(api: Api) -> str:
@@ -93,4 +46,5 @@ def _camel(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    path = Path(sys.argv[1])
+    path.write_text(updated(path.read_text()))
