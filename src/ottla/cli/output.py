@@ -18,6 +18,15 @@ def print_json(document: object) -> None:
     print_line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def print_outcome(document: object, *lines: str, as_json: bool) -> None:
+    """As JSON, or the lines."""
+    if as_json:
+        print_json(document)
+    else:
+        for line in lines:
+            print_line(line)
+
+
 def print_line(text: str, stream: TextIO | None = None) -> None:
     (stream or sys.stdout).write(text + "\n")
 

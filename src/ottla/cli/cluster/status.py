@@ -5,7 +5,7 @@ from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.damaged_replicas import read_damage
 from ottla.cli.errors import ExitCode
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson
 from ottla.cli.topics.unhealthy import unhealthy_rows
 
@@ -34,10 +34,9 @@ def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = Fal
         for topic_partition, replicas in sorted(damage.items())
         for replica in replicas
     ]
-    if as_json:
-        print_json({"healthy": not problems, "nodes": len(nodes), "problems": problems})
-    elif problems:
-        print_line(f"unhealthy: {'; '.join(problems)}")
-    else:
-        print_line(f"healthy: {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}")
+    text = f"healthy: {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
+    if problems:
+        text = f"unhealthy: {'; '.join(problems)}"
+    document = {"healthy": not problems, "nodes": len(nodes), "problems": problems}
+    print_outcome(document, text, as_json=as_json)
     return ExitCode.FAILED if problems else ExitCode.OK

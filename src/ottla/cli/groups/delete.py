@@ -1,7 +1,7 @@
 """`ottla groups delete`: forget a group and what it committed."""
 
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson
 
 
@@ -20,7 +20,4 @@ def delete(
     admin = connection.admin()
     futures = admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)
     connection.result(futures[group], of=group)
-    if as_json:
-        print_json({"group": group, "deleted": True})
-    else:
-        print_line(f"deleted group {group}")
+    print_outcome({"group": group, "deleted": True}, f"deleted group {group}", as_json=as_json)

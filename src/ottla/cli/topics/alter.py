@@ -3,7 +3,7 @@
 from confluent_kafka.admin import NewPartitions
 
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson, validate_positive
 
 
@@ -26,7 +26,5 @@ def alter(
     wanted = NewPartitions(topic, partitions)
     futures = admin.create_partitions([wanted], operation_timeout=TIMEOUT_S)
     connection.result(futures[topic])
-    if as_json:
-        print_json({"topic": topic, "partitions": partitions})
-    else:
-        print_line(f"topic {topic} now has {partitions} partitions")
+    text = f"topic {topic} now has {partitions} partitions"
+    print_outcome({"topic": topic, "partitions": partitions}, text, as_json=as_json)

@@ -5,7 +5,7 @@ from confluent_kafka.admin import NewTopic
 
 from ottla.cli.assignments import parse_assignments
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson, Flag, validate_positive
 
 BROKER_DEFAULT = -1
@@ -43,7 +43,5 @@ def create(
     futures = admin.create_topics([new_topic], operation_timeout=TIMEOUT_S)
     tolerated = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
     created = connection.succeeds(futures[topic], unless=tolerated)
-    if as_json:
-        print_json({"topic": topic, "created": created})
-    else:
-        print_line(f"created topic {topic}" if created else f"topic {topic} already exists")
+    text = f"created topic {topic}" if created else f"topic {topic} already exists"
+    print_outcome({"topic": topic, "created": created}, text, as_json=as_json)

@@ -4,7 +4,7 @@ from confluent_kafka import KafkaError
 
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import CommandError, UsageError
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson, Flag, TopicNames
 
 
@@ -26,20 +26,14 @@ def delete(
     admin = connection.admin()
     futures = admin.delete_topics(topics, operation_timeout=TIMEOUT_S)
     tolerated = KafkaError.UNKNOWN_TOPIC_OR_PART if if_exists else None
-    outcomes, failures = [], []
+    outcomes, lines, failures = [], [], []
     for topic in topics:
         try:
             deleted = connection.succeeds(futures[topic], unless=tolerated, of=topic)
             outcomes.append({"topic": topic, "deleted": deleted})
+            lines.append(f"deleted topic {topic}" if deleted else f"topic {topic} does not exist")
         except CommandError as failure:
             failures.append(failure)
-    if as_json:
-        print_json(outcomes)
-    else:
-        for outcome in outcomes:
-            state = (
-                "deleted topic {topic}" if outcome["deleted"] else "topic {topic} does not exist"
-            )
-            print_line(state.format_map(outcome))
+    print_outcome(outcomes, *lines, as_json=as_json)
     if failures:
         raise failures[0]
