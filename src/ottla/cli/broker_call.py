@@ -6,7 +6,13 @@ from typing import Any, Self
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
-from ottla.cli.connection import LOOK_AFTER_S, TIMEOUT_S, Connection, nodes_unreachable
+from ottla.cli.connection import (
+    LOOK_AFTER_S,
+    TIMEOUT_S,
+    Connection,
+    nodes_unreachable,
+    with_hint,
+)
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.reach import describe_problem, no_answer
 from ottla.client.wire.cluster import CoordinatorType
@@ -14,8 +20,6 @@ from ottla.client.wire.connection import Connection as Wire
 from ottla.client.wire.errors import NotAuthenticated, Unreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
-
-_FIND_COORDINATOR_VERSION = 4
 
 UNKNOWN_NODE = -1
 
@@ -57,7 +61,11 @@ class BrokerCall:
         """Another broker, with the same settings."""
         return BrokerCall(self._connection, node_id, host, port)
 
-    def call(self, request: Any, api_version: int) -> Any:
+    def newest_version(self, request: Any) -> int:
+        """Of this kind of request, as the broker serves it; -1 if it does not."""
+        return self._wire.versions.get(request.__api_key__, (0, -1))[1]
+
+    def call(self, request: Any, api_version: int | None = None) -> Any:
         """The newest version's response to the newest version's request."""
         try:
             sent = self._wire.send(request, api_version)
@@ -69,15 +77,17 @@ class BrokerCall:
                 raise self._connection.silent(no_answer(TIMEOUT_S)) from None
             raise self._unreachable(error, TIMEOUT_S) from None
 
-    def call_within(self, request: Any, api_version: int, patience_s: float) -> Any:
+    def call_within(self, request: Any, patience_s: float) -> Any:
         """As `call`; None if no answer comes in time, and the connection is of no more use."""
         try:
-            sent = self._wire.send(request, api_version)
+            sent = self._wire.send(request)
             return self._wire.receive(sent) if self._wire.is_answered_within(patience_s) else None
         except Unreachable as error:
             raise self._unreachable(error, TIMEOUT_S) from None
 
     def _unreachable(self, error: Unreachable, timeout_s: float) -> CommandError:
+        if error.reason is None:  # It has no version of the API that we speak.
+            return CommandError(str(error))
         problem = str(error.reason)
         if isinstance(error.reason, OSError):
             problem = describe_problem(error.reason, timeout_s)
@@ -103,10 +113,10 @@ def every_broker(connection: Connection) -> Iterator[BrokerCall]:
                 yield broker
 
 
-def find_group(connection: Connection, group: str, request: Any, version: int) -> Any:
+def find_group(connection: Connection, group: str, request: Any) -> Any:
     """What a request that describes one group tells of it; None if there is no such group."""
     with coordinator(connection, CoordinatorType.GROUP, group) as broker:
-        (found,) = broker.call(request, version).groups
+        (found,) = broker.call(request).groups
     if found.error_code is ErrorCode.group_id_not_found:
         return None
     check(found.error_code, group, found.error_message)
@@ -117,7 +127,7 @@ def coordinator(connection: Connection, kind: i8, key: str) -> BrokerCall:
     """The broker that a group, or a transactional id, lives on."""
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
     with bootstrap_broker(connection) as broker:
-        (found,) = broker.call(request, _FIND_COORDINATOR_VERSION).coordinators
+        (found,) = broker.call(request).coordinators
     check(found.error_code, key)
     return BrokerCall(connection, found.node_id, found.host, found.port)
 
@@ -125,4 +135,4 @@ def coordinator(connection: Connection, kind: i8, key: str) -> BrokerCall:
 def check(code: ErrorCode, of: str, message: str | None = None) -> None:
     """`message` is what the broker said about the error, if it did."""
     if code is not ErrorCode.none:
-        raise CommandError(f"{of}: {message or code.name.replace('_', ' ')}")
+        raise CommandError(with_hint(f"{of}: {message or code.name.replace('_', ' ')}", code))

@@ -14,13 +14,11 @@ from kio.static.primitive import i8
 
 from ottla.cli.broker_call import BrokerCall, check
 
-ALTER_VERSION: Final = 1
-DESCRIBE_VERSION: Final = 4
 TOPIC: Final = 2
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
-_SET: Final = i8(0)
-_DELETE: Final = i8(1)
+SET, DELETE, APPEND, SUBTRACT = map(i8, range(4))  # Of IncrementalAlterConfigs.
 
 Resource = tuple[int, str]  # Type and name.
 
@@ -47,7 +45,7 @@ def describe_configs(
 ) -> tuple[DescribeConfigsResult, ...]:
     """A result for each resource."""
     request = describe_request(resource_type, names, keys)
-    response: DescribeConfigsResponse = broker.call(request, DESCRIBE_VERSION)
+    response: DescribeConfigsResponse = broker.call(request)
     return response.results
 
 
@@ -61,30 +59,39 @@ def topic_configs(broker: BrokerCall, key: str, topics: Iterable[str]) -> dict[s
     }
 
 
+def change_request(
+    changes: Mapping[Resource, Iterable[AlterableConfig]],
+) -> IncrementalAlterConfigsRequest:
+    return IncrementalAlterConfigsRequest(
+        resources=tuple(
+            AlterConfigsResource(
+                resource_type=i8(resource_type), resource_name=name, configs=tuple(configs)
+            )
+            for (resource_type, name), configs in changes.items()
+        ),
+        validate_only=False,
+    )
+
+
 def alter_request(
     changes: Mapping[Resource, Mapping[str, str | None]],
 ) -> IncrementalAlterConfigsRequest:
     """None takes a value away."""
-    return IncrementalAlterConfigsRequest(
-        resources=tuple(
-            AlterConfigsResource(
-                resource_type=i8(resource_type),
-                resource_name=name,
-                configs=tuple(
-                    AlterableConfig(
-                        name=key, config_operation=_DELETE if value is None else _SET, value=value
-                    )
-                    for key, value in values.items()
-                ),
-            )
-            for (resource_type, name), values in changes.items()
-        ),
-        validate_only=False,
+    return change_request(
+        {
+            resource: [
+                AlterableConfig(
+                    name=key, config_operation=DELETE if value is None else SET, value=value
+                )
+                for key, value in values.items()
+            ]
+            for resource, values in changes.items()
+        }
     )
 
 
 def alter_configs(broker: BrokerCall, changes: Mapping[Resource, Mapping[str, str | None]]) -> None:
     if not changes:
         return
-    for result in broker.call(alter_request(changes), ALTER_VERSION).responses:
+    for result in broker.call(alter_request(changes)).responses:
         check(result.error_code, result.resource_name, result.error_message)

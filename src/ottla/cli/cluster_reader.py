@@ -1,17 +1,15 @@
 """The nodes of a cluster and what is on them, as one of its brokers tells it."""
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32
+from kio.static.primitive import i32
 
-from ottla import __version__
 from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.broker_configs import BROKER, describe_configs
 from ottla.cli.errors import CommandError
@@ -20,10 +18,6 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
 
-API_VERSIONS_VERSION = 3
-DESCRIBE_CLUSTER_VERSION = 2
-DESCRIBE_QUORUM_VERSION = 2
-METADATA_VERSION = 12
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
 QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
@@ -41,10 +35,6 @@ _NO_CONTROLLER = (
 )
 
 T = TypeVar("T")
-
-
-class _Request(Protocol):
-    __api_key__: ClassVar[i16]
 
 
 class Voter(NamedTuple):
@@ -89,7 +79,7 @@ class ClusterReader:
         request = DescribeClusterRequest(
             include_cluster_authorized_operations=False, include_fenced_brokers=True
         )
-        response = self._broker.call(request, DESCRIBE_CLUSTER_VERSION)
+        response = self._broker.call(request)
         check(response.error_code, "the cluster", response.error_message)
         found = (
             ClusterNode(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
@@ -139,7 +129,7 @@ class ClusterReader:
         request = MetadataRequest(
             topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
         )
-        response = self._broker.call(request, METADATA_VERSION)
+        response = self._broker.call(request)
         return {
             TopicPartition(topic.name, partition.partition_index): partition
             for topic in response.topics
@@ -154,9 +144,9 @@ class ClusterReader:
 
     def quorum(self) -> Quorum | None:
         """None when the broker does not tell."""
-        if self.newest_version(describe_quorum.DescribeQuorumRequest) < 0:
+        if self._broker.newest_version(QUORUM_REQUEST) < 0:
             return None
-        response = self._broker.call(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
+        response = self._broker.call(QUORUM_REQUEST)
         check(response.error_code, "the quorum", response.error_message)
         (topic,) = response.topics
         (partition,) = topic.partitions
@@ -175,17 +165,7 @@ class ClusterReader:
 
         Whoever may not ask, or asks a broker that does not tell, hears of one that is in charge.
         """
-        newest = self.newest_version(describe_quorum.DescribeQuorumRequest)
-        if newest < DESCRIBE_QUORUM_VERSION:
+        if self._broker.newest_version(QUORUM_REQUEST) < 0:
             return True
-        response = self._broker.call_within(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION, patience_s)
+        response = self._broker.call_within(QUORUM_REQUEST, patience_s)
         return response is not None and response.error_code not in _NO_CONTROLLER
-
-    def newest_version(self, request: "type[_Request]") -> int:
-        """Of this kind of request, as the broker serves it; -1 if it does not."""
-        versions = ApiVersionsRequest(
-            client_software_name="ottla-cli", client_software_version=__version__
-        )
-        response = self._broker.call(versions, API_VERSIONS_VERSION)
-        served = {key.api_key: int(key.max_version) for key in response.api_keys}
-        return served.get(request.__api_key__, -1)

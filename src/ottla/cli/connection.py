@@ -299,7 +299,11 @@ def describe_error(error: KafkaError, of: str = "") -> str:
     text = "".join(filter(str.isprintable, error.str())).removeprefix("Broker: ").rstrip(".")
     if of and of not in text:
         text = f"{of}: {text}"
-    hint = _HINTS.get(error.code())
+    return with_hint(text, error.code())
+
+
+def with_hint(text: str, code: int) -> str:
+    hint = _HINTS.get(code)
     return f"{text}; {hint}" if hint else text
 
 

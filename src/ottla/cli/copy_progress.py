@@ -21,8 +21,6 @@ from ottla.cli.replica_plan import Move
 from ottla.client.wire.cluster import by_topic
 from ottla.protocol.topics import TopicPartition
 
-DESCRIBE_LOG_DIRS_VERSION = 4
-
 Sizes = dict[tuple[int, TopicPartition], int]  # By node.
 
 
@@ -46,7 +44,7 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
     for node in reader.nodes():
         if node.node_id not in wanted:
             continue
-        response = reader.ask(node, lambda other: other.call(request, DESCRIBE_LOG_DIRS_VERSION))
+        response = reader.ask(node, lambda other: other.call(request))
         for directory in response.results if response else ():
             for topic in directory.topics:
                 for partition in topic.partitions:

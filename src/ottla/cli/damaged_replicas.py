@@ -3,17 +3,14 @@
 A replica is repaired from the others by itself; what stays here has no good copy.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 
 from ottla.cli.broker_call import BrokerCall
 from ottla.cli.cluster_reader import ClusterReader
-from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG, DamagedOffsets
+from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
 from ottla.protocol.topics import TopicPartition
-
-_VERSION = 5  # The first that has it.
 
 
 class DamagedReplica(NamedTuple):
@@ -37,18 +34,10 @@ def read_damage(broker: BrokerCall) -> DamagedReplicas:
     found: DamagedReplicas = {}
     reader = ClusterReader(broker)
     for node in reader.nodes():
-        for stretch in reader.ask(node, _damage_of) or ():
+        response = reader.ask(node, lambda other: other.call(DescribeLogDirsRequest(topics=None)))
+        for stretch in response.damage if response else ():
             whole = stretch.first_offset == WHOLE_LOG
             offsets = (None, None) if whole else (stretch.first_offset, stretch.last_offset)
             topic_partition = TopicPartition(stretch.topic, stretch.partition_index)
             found.setdefault(topic_partition, []).append(DamagedReplica(node.node_id, *offsets))
     return found
-
-
-def _damage_of(broker: BrokerCall) -> Sequence[DamagedOffsets]:
-    if ClusterReader(broker).newest_version(DescribeLogDirsRequest) < _VERSION:
-        return ()
-    damage: Sequence[DamagedOffsets] = broker.call(
-        DescribeLogDirsRequest(topics=None), _VERSION
-    ).damage
-    return damage

@@ -22,9 +22,6 @@ from ottla.cli.replication_throttle import clear_throttle, set_throttle
 from ottla.client.wire.cluster import by_topic
 from ottla.protocol.topics import TopicPartition
 
-ALTER_VERSION = 0
-LIST_VERSION = 0
-ELECT_VERSION = 2
 PREFERRED = i8(0)
 POLL_FIRST_S = 0.05
 POLL_S = 0.5
@@ -148,7 +145,7 @@ def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...]
             for topic, partitions in by_topic(wanted).items()
         )
     )
-    response = broker.call(request, ALTER_VERSION)
+    response = broker.call(request)
     check(response.error_code, "reassignment", response.error_message)
     for topic in response.responses:
         for partition in topic.partitions:
@@ -169,7 +166,7 @@ def ongoing_moves(
             for topic, partitions in by_topic(topic_partitions).items()
         )
     request = listing.ListPartitionReassignmentsRequest(topics=topics)
-    response = broker.call(request, LIST_VERSION)
+    response = broker.call(request)
     check(response.error_code, "reassignment", response.error_message)
     return sorted(
         Move(
@@ -193,7 +190,7 @@ def elect_preferred(
             for topic, partitions in by_topic(sorted(topic_partitions)).items()
         ),
     )
-    response: ElectLeadersResponse = broker.call(request, ELECT_VERSION)
+    response: ElectLeadersResponse = broker.call(request)
     check(response.error_code, "election")
     return response
 

@@ -16,7 +16,6 @@ from ottla.protocol.topics import TopicPartition
 from ottla.records.batch import iterate_headers
 
 _FETCH_VERSION = 12  # The last that names topics; from 11 on followers answer.
-_LIST_OFFSETS_VERSION = 7
 _BYTES_MAX = 4 << 20
 
 
@@ -37,7 +36,7 @@ class ReplicaReader:
     def end_offset(self) -> int:
         """The high watermark, of the leader's replica alone."""
         request = offsets_request({self.topic_partition: LATEST}, Isolation.READ_UNCOMMITTED)
-        response = self.broker.call(request, _LIST_OFFSETS_VERSION)
+        response = self.broker.call(request)
         (answer,) = response.topics[0].partitions
         check(answer.error_code, str(self.topic_partition))
         return int(answer.offset)

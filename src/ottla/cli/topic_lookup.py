@@ -10,8 +10,6 @@ from ottla.cli.errors import CommandError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.metadata import MetadataRequest
 
-VERSION = 9
-
 
 def partition_count(broker: BrokerCall, topic: str) -> int | None:
     """None when there is no such topic."""
@@ -29,7 +27,7 @@ def _ask(broker: BrokerCall, topic: str, *, create: bool) -> int | None:
         allow_auto_topic_creation=create,
         include_topic_authorized_operations=False,
     )
-    (found,) = broker.call(request, VERSION).topics
+    (found,) = broker.call(request).topics
     if found.error_code is ErrorCode.unknown_topic_or_partition:
         return None
     if found.error_code is ErrorCode.leader_not_available:  # It is being created.

@@ -9,7 +9,6 @@ from kio.static.primitive import i8
 
 from ottla.cli.acls.resources import (
     NO_RESOURCES,
-    VERSION,
     Resource,
     Resources,
     operation_named,
@@ -82,7 +81,7 @@ def add(
         for address in host
     )
     with bootstrap_broker(connection) as broker:
-        response = broker.call(CreateAclsRequest(creations=creations), VERSION)
+        response = broker.call(CreateAclsRequest(creations=creations))
     for creation, result in zip(creations, response.results, strict=True):
         check(result.error_code, creation.resource_name, result.error_message)
     for creation in creations:

@@ -2,7 +2,7 @@
 
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 
-from ottla.cli.acls.resources import COLUMNS, NO_RESOURCES, VERSION, Resources, row
+from ottla.cli.acls.resources import COLUMNS, NO_RESOURCES, Resources, row
 from ottla.cli.broker_call import bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_listing
@@ -25,7 +25,7 @@ def list_acls(
     rows = {}
     with bootstrap_broker(connection) as broker:
         for request in requests:
-            response = broker.call(request, VERSION)
+            response = broker.call(request)
             check(response.error_code, "acls", response.error_message)
             for found in response.resources:
                 for acl in found.acls:

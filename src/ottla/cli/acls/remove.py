@@ -2,7 +2,7 @@
 
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
 
-from ottla.cli.acls.resources import NO_RESOURCES, VERSION, Resources, operation_named, row
+from ottla.cli.acls.resources import NO_RESOURCES, Resources, operation_named, row
 from ottla.cli.broker_call import bootstrap_broker, check
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
@@ -39,7 +39,7 @@ def remove(
         permission=Permission[(permission or "any").upper()],
     )
     with bootstrap_broker(connection) as broker:
-        response = broker.call(DeleteAclsRequest(filters=tuple(filters)), VERSION)
+        response = broker.call(DeleteAclsRequest(filters=tuple(filters)))
     gone = {}
     for result in response.filter_results:
         check(result.error_code, "acls", result.error_message)

@@ -12,7 +12,6 @@ from ottla.cli.parameters import Flag
 from ottla.security.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from ottla.security.principal import parse_principal
 
-VERSION: Final = 3  # Of all three APIs.
 COLUMNS: Final = ("resource", "name", "pattern", "principal", "permission", "operation", "host")
 
 _CHOOSING_PATTERNS: Final = (

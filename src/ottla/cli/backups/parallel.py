@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import DESCRIBE_CLUSTER_VERSION, ClusterReader
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError, ExitCode, ManyErrors
 from ottla.cli.parameters import validate_positive
@@ -25,6 +24,7 @@ T = TypeVar("T")
 RETRY_MS = 60_000
 PAUSE_S_MAX = 1.0
 LOOK_INTERVAL_S = 5.0
+FENCED_BROKERS_VERSION = 2  # Of DescribeCluster.
 
 
 def wire_cluster(connection: Connection, *, gives_up: bool = False) -> Cluster:
@@ -79,9 +79,8 @@ def wire_errors(connection: Connection | None = None) -> Iterator[None]:
 def check_controller(connection: Connection) -> None:
     """Say at once which nodes are missing: what is copied waits a minute for each of them."""
     with bootstrap_broker(connection, looks=False) as broker:
-        reader = ClusterReader(broker)
-        can_describe = reader.newest_version(DescribeClusterRequest) >= DESCRIBE_CLUSTER_VERSION
-    if can_describe:
+        shows_fenced = broker.newest_version(DescribeClusterRequest) >= FENCED_BROKERS_VERSION
+    if shows_fenced:
         connection.check_nodes(tolerates_few=True)
 
 

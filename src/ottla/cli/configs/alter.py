@@ -1,19 +1,26 @@
 """`ottla configs alter`: set, delete, append to and subtract from configuration values."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
 
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig
+from kio.static.primitive import i8
 
 from ottla.cli.assignments import parse_pairs
-from ottla.cli.configs.all_brokers import (
-    alter_brokers,
-    alter_client_metrics,
-    describe_client_metrics,
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
+from ottla.cli.broker_configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SET,
+    SUBTRACT,
+    change_request,
 )
+from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.configs.describe import described
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
-from ottla.cli.output import print_json, print_line
+from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson
 
 
@@ -35,74 +42,55 @@ def alter(
         append: KEY=VALUE to add to a list; may be repeated.
         subtract: KEY=VALUE to remove from a list; may be repeated.
     """
-    subject.validate()
-    entries = [
-        *_entries(AlterConfigOpType.SET, parse_pairs("--set", set_ or [])),
-        *_entries(AlterConfigOpType.DELETE, [(key, None) for key in delete or []]),
-        *_entries(AlterConfigOpType.APPEND, parse_pairs("--append", append or [])),
-        *_entries(AlterConfigOpType.SUBTRACT, parse_pairs("--subtract", subtract or [])),
-    ]
-    if not entries:
+    resource = kind, _ = subject.resource()
+    assigned = parse_pairs("--set", set_ or [])
+    changes = (
+        *_changes(SET, assigned),
+        *_changes(DELETE, [(key, None) for key in delete or []]),
+        *_changes(APPEND, parse_pairs("--append", append or [])),
+        *_changes(SUBTRACT, parse_pairs("--subtract", subtract or [])),
+    )
+    if not changes:
         raise UsageError("nothing to change; give --set, --delete, --append or --subtract")
-    if subject.client_metrics is not None:
-        if delete:
-            _validate_deleted(delete, describe_client_metrics(connection, subject.client_metrics))
-        alter_client_metrics(connection, subject.client_metrics, entries)
-    elif subject.topic is None and subject.group is None:
-        _validate_known(parse_pairs("--set", set_ or []))
-        alter_brokers(connection, subject.broker, entries)
-    else:
-        if delete:
-            _validate_deleted(delete, _known(connection, subject.resource()))
-        _alter(connection, subject.resource(), entries)
-    keys = sorted({entry.name for entry in entries})
-    if as_json:
-        print_json({"altered": keys})
-    else:
-        print_line(f"altered {', '.join(keys)} of {subject}")
+    if kind == BROKER:
+        _validate_known(key for key, _ in assigned)
+    with bootstrap_broker(connection) as broker:
+        if subject.broker is not None:
+            ClusterReader(broker).node(subject.broker)
+        if kind != BROKER and delete:
+            _validate_deleted(broker, subject, delete)
+        (answer,) = broker.call(change_request({resource: changes})).responses
+    check(answer.error_code, str(subject), answer.error_message)
+    keys = sorted({change.name for change in changes})
+    text = f"altered {', '.join(keys)} of {subject}"
+    print_outcome({"altered": keys}, text, as_json=as_json)
 
 
-def _validate_known(pairs: Sequence[tuple[str, str | None]]) -> None:
+def _validate_known(keys: Iterable[str]) -> None:
     """A broker takes any key, as Kafka does; who types one here means one that there is."""
     from ottla.node.config import BROKER_SCHEMA
     from ottla.protocol.errors import ApiError
 
-    for key, _ in pairs:
+    for key in keys:
         try:
             BROKER_SCHEMA[key]
         except ApiError as error:
             raise UsageError(str(error.message)) from None
 
 
-def _validate_deleted(keys: Sequence[str], known: Container[str]) -> None:
-    """A broker lets any key be deleted, as Kafka does."""
+def _validate_deleted(broker: BrokerCall, subject: Subject, keys: Sequence[str]) -> None:
+    """A broker lets any key be deleted, as Kafka does. Internal ones are listed only when set."""
+    from ottla.storage.config import TOPIC_KEYS
+
+    known = set(described(broker, subject))
+    if subject.topic is not None:
+        known.update(key.name for key in TOPIC_KEYS if key.internal)
     for key in keys:
         if key not in known:
             raise UsageError(f"unknown config key {key!r}")
 
 
-def _known(connection: Connection, resource: ConfigResource) -> set[str]:
-    """Internal keys are listed only while they are set."""
-    from ottla.storage.config import TOPIC_KEYS
-
-    admin = connection.admin()
-    described: dict[str, ConfigEntry] = connection.result(
-        admin.describe_configs([resource])[resource]
-    )
-    is_topic = resource.restype is ResourceType.TOPIC
-    return {*described, *(key.name for key in TOPIC_KEYS if key.internal and is_topic)}
-
-
-def _alter(
-    connection: Connection, resource: ConfigResource, entries: Sequence[ConfigEntry]
-) -> None:
-    for entry in entries:
-        resource.add_incremental_config(entry)
-    admin = connection.admin()
-    connection.result(admin.incremental_alter_configs([resource])[resource])
-
-
-def _entries(
-    operation: AlterConfigOpType, pairs: Sequence[tuple[str, str | None]]
-) -> list[ConfigEntry]:
-    return [ConfigEntry(key, value, incremental_operation=operation) for key, value in pairs]
+def _changes(operation: i8, pairs: Sequence[tuple[str, str | None]]) -> list[AlterableConfig]:
+    return [
+        AlterableConfig(name=key, config_operation=operation, value=value) for key, value in pairs
+    ]

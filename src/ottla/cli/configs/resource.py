@@ -1,13 +1,20 @@
 """Whose configuration: of a topic, a group, a broker, all brokers, or a subscription to metrics."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
-from confluent_kafka.admin import ConfigResource, ResourceType
 from cyclopts import Parameter
 
+from ottla.cli.broker_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, Resource
 from ottla.cli.errors import UsageError
 from ottla.cli.parameters import Flag
+
+_KINDS: Final = {
+    TOPIC: "topic",
+    GROUP: "group",
+    BROKER: "broker",
+    CLIENT_METRICS: "client metrics",
+}
 
 
 @Parameter(name="*")
@@ -23,33 +30,29 @@ class Subject:
         Flag, Parameter(help="What holds where a broker has none of its own.")
     ] = False
 
-    def validate(self) -> None:
-        names = (self.topic, self.group, self.broker, self.client_metrics)
-        given = [each for each in names if each is not None]
-        if len(given) + self.all_brokers != 1:
+    def resource(self) -> Resource:
+        """All brokers are the one without a name."""
+        names = {
+            TOPIC: self.topic,
+            GROUP: self.group,
+            BROKER: None if self.broker is None else str(self.broker),
+            CLIENT_METRICS: self.client_metrics,
+        }
+        given = [(kind, name) for kind, name in names.items() if name is not None]
+        if self.all_brokers:
+            given.append((BROKER, ""))
+        if len(given) != 1:
             raise UsageError(
                 "give one of --topic NAME, --group ID, --broker ID, --client-metrics NAME "
                 "and --all-brokers"
             )
-
-    def resource(self) -> ConfigResource:
-        """Not of all brokers or client metrics: librdkafka has none for them."""
-        assert not self.all_brokers
-        assert self.client_metrics is None
-        if self.topic is not None:
-            return ConfigResource(ResourceType.TOPIC, self.topic)
-        if self.group is not None:
-            return ConfigResource(ResourceType.GROUP, self.group)
-        return ConfigResource(ResourceType.BROKER, str(self.broker))
+        return given[0]
 
     def __str__(self) -> str:
         if self.all_brokers:
             return "all brokers"
-        if self.client_metrics is not None:
-            return f"client metrics {self.client_metrics}"
-        if self.group is not None:
-            return f"group {self.group}"
-        return f"broker {self.broker}" if self.topic is None else f"topic {self.topic}"
+        kind, name = self.resource()
+        return f"{_KINDS[kind]} {name}"
 
 
 NO_SUBJECT = Subject()

@@ -9,7 +9,6 @@ from kio.schema.metadata.v13.response import MetadataResponsePartition
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import topic_configs
 from ottla.cli.cluster_reader import (
-    DESCRIBE_QUORUM_VERSION,
     QUORUM_REQUEST,
     ClusterNode,
     ClusterReader,
@@ -17,7 +16,6 @@ from ottla.cli.cluster_reader import (
     Quorum,
 )
 from ottla.cli.connection import Connection
-from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
 from ottla.protocol.topics import TopicPartition
@@ -76,7 +74,7 @@ def read_cluster(connection: Connection) -> ExaminedCluster:
 def _directories(reader: ClusterReader, node: ClusterNode) -> list[Directory]:
     """None of a node that has gone meanwhile."""
     request = DescribeLogDirsRequest(topics=())
-    response = reader.ask(node, lambda broker: broker.call(request, DESCRIBE_LOG_DIRS_VERSION))
+    response = reader.ask(node, lambda broker: broker.call(request))
     return [
         Directory(
             node.node_id, each.log_dir, bool(each.error_code), each.total_bytes, each.usable_bytes
@@ -88,7 +86,7 @@ def _directories(reader: ClusterReader, node: ClusterNode) -> list[Directory]:
 def _controller_ahead_s(broker: BrokerCall) -> float:
     """The leader of the quorum has always fetched just now, by its own clock."""
     began = time.time()
-    response = broker.call(QUORUM_REQUEST, DESCRIBE_QUORUM_VERSION)
+    response = broker.call(QUORUM_REQUEST)
     now = time.time()
     for topic in response.topics:
         for partition in topic.partitions:

@@ -10,7 +10,7 @@ from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 COLUMNS: Final = ("feature", "level", "lowest", "highest")
-_VERSION: Final = 4
+_VERSION: Final = 4  # Later ones name the broker that is meant.
 
 
 def list_features(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:

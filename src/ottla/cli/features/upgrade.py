@@ -12,7 +12,6 @@ from ottla.cli.errors import CommandError
 from ottla.cli.features.list import feature_rows
 from ottla.cli.output import print_line
 
-_VERSION: Final = 1
 _UPGRADE: Final = i8(1)
 
 
@@ -47,7 +46,7 @@ def upgrade(
                     for name, to in wanted.items()
                 ),
             )
-            response = broker.call(request, _VERSION)
+            response = broker.call(request)
             check(response.error_code, "features", response.error_message)
     for name, to in wanted.items():
         print_line(f"{name} has level {to}")

@@ -11,7 +11,6 @@ from ottla.cli.groups.state_names import state_filter, state_name
 from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
-VERSION = 5
 COLUMNS = ("group", "protocol", "state")
 
 Protocol = Literal["classic", "consumer", "share"]
@@ -43,7 +42,7 @@ def group_rows(
     )
     rows: list[dict[str, str]] = []
     for broker in every_broker(connection):
-        response = broker.call(request, VERSION)
+        response = broker.call(request)
         check(response.error_code, f"broker {broker.node_id}")
         rows += [
             {

@@ -22,10 +22,6 @@ from ottla.cli.connection import Connection
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.topics import TopicPartition
 
-DESCRIBE_VERSION = 1
-DESCRIBE_OFFSETS_VERSION = 1
-ALTER_OFFSETS_VERSION = 0
-
 
 class ShareOffset(NamedTuple):
     start_offset: int  # Every record before it is done.
@@ -38,7 +34,7 @@ def find_share_group(connection: Connection, group: str) -> DescribedGroup | Non
     request = ShareGroupDescribeRequest(
         group_ids=(GroupId(group),), include_authorized_operations=False
     )
-    found: DescribedGroup | None = find_group(connection, group, request, DESCRIBE_VERSION)
+    found: DescribedGroup | None = find_group(connection, group, request)
     return found
 
 
@@ -47,7 +43,7 @@ def share_offsets(connection: Connection, group: str) -> dict[TopicPartition, Sh
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group), topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
     with coordinator(connection, CoordinatorType.GROUP, group) as broker:
-        (found,) = broker.call(request, DESCRIBE_OFFSETS_VERSION).groups
+        (found,) = broker.call(request).groups
     check(found.error_code, group, found.error_message)
     offsets = {}
     for topic in found.topics:
@@ -67,7 +63,7 @@ def alter_share_offsets(
 ) -> None:
     request = share_offsets_request(group, ((*name, offset) for name, offset in offsets.items()))
     with coordinator(connection, CoordinatorType.GROUP, group) as broker:
-        altered = broker.call(request, ALTER_OFFSETS_VERSION)
+        altered = broker.call(request)
     check(altered.error_code, group, altered.error_message)
     for topic in altered.responses:
         for partition in topic.partitions:

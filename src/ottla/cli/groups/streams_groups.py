@@ -10,14 +10,12 @@ from ottla.cli.broker_call import find_group
 from ottla.cli.connection import Connection
 from ottla.protocol.topics import TopicPartition
 
-DESCRIBE_VERSION = 0
-
 
 def find_streams_group(connection: Connection, group: str) -> DescribedGroup | None:
     request = StreamsGroupDescribeRequest(
         group_ids=(GroupId(group),), include_authorized_operations=False
     )
-    found: DescribedGroup | None = find_group(connection, group, request, DESCRIBE_VERSION)
+    found: DescribedGroup | None = find_group(connection, group, request)
     return found
 
 

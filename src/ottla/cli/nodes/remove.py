@@ -11,8 +11,6 @@ from ottla.cli.nodes.votes import remove_voter
 from ottla.cli.output import print_line
 from ottla.cli.parameters import Flag
 
-VERSION = 0
-
 
 def remove(
     node: int, /, *, force: Flag = False, connection: Connection = DEFAULT_CONNECTION
@@ -39,6 +37,6 @@ def remove(
         quorum = reader.quorum()
         if quorum is not None and node in quorum.voters:
             remove_voter(broker, quorum.voters[node])
-        response = broker.call(UnregisterBrokerRequest(broker_id=BrokerId(node)), VERSION)
+        response = broker.call(UnregisterBrokerRequest(broker_id=BrokerId(node)))
         check(response.error_code, f"node {node}", response.error_message)
     print_line(f"node {node} was removed from the cluster")

@@ -9,7 +9,6 @@ from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.cluster_reader import ClusterReader, Quorum, Voter
 from ottla.protocol.errors import ErrorCode
 
-VERSION = 0
 POLL_S = 0.2
 HAND_OVER_S_MAX = 10.0
 
@@ -30,7 +29,7 @@ def remove_voter(broker: BrokerCall, voter: Voter) -> None:
     request = RemoveRaftVoterRequest(
         cluster_id=None, voter_id=i32(voter.node_id), voter_directory_id=voter.directory_id
     )
-    response = broker.call(request, VERSION)
+    response = broker.call(request)
     if response.error_code is not ErrorCode.voter_not_found:
         check(response.error_code, f"node {voter.node_id}", response.error_message)
 

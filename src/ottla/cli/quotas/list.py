@@ -12,7 +12,6 @@ from ottla.cli.parameters import AsJson
 from ottla.cli.quotas.entity import NO_ENTITY, EntityOptions, entity_text
 from ottla.security.quotas import Entity, entity_of
 
-_VERSION: Final = 1
 _EXACT: Final = i8(0)
 _DEFAULT: Final = i8(1)
 
@@ -59,7 +58,7 @@ def find_quotas(connection: Connection, entity: Entity, *, strict: bool = False)
         strict=strict,
     )
     with bootstrap_broker(connection) as broker:
-        response = broker.call(request, _VERSION)
+        response = broker.call(request)
     check(response.error_code, "quotas", response.error_message)
     return sorted(
         (

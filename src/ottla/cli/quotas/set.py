@@ -19,7 +19,6 @@ from ottla.cli.output import print_line
 from ottla.cli.quotas.entity import NO_ENTITY, EntityOptions, entity_text
 from ottla.security.quotas import CLIENT_KEYS, CONNECTION_CREATION_RATE, Entity
 
-_VERSION: Final = 1
 _KEYS: Final = (*CLIENT_KEYS, CONNECTION_CREATION_RATE)
 
 
@@ -51,7 +50,7 @@ def alter_quotas(
     entry = quota_entry(entity, values)
     request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
     with bootstrap_broker(connection) as broker:
-        (result,) = broker.call(request, _VERSION).entries
+        (result,) = broker.call(request).entries
     check(result.error_code, entity_text(entity), result.error_message)
 
 

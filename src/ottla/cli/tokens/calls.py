@@ -11,7 +11,6 @@ from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.errors import CommandError
 from ottla.protocol.errors import ErrorCode
 
-_DESCRIBE_VERSION = 3
 _HINTS = {
     ErrorCode.delegation_token_auth_disabled: (
         "delegation tokens are off; set delegation.token.secret.key on every node"
@@ -22,15 +21,14 @@ _HINTS = {
 }
 
 
-def ask(broker: BrokerCall, request: Any, version: int, of: str) -> Any:
-    response = broker.call(request, version)
+def ask(broker: BrokerCall, request: Any, of: str) -> Any:
+    response = broker.call(request)
     check(response.error_code, of, _HINTS.get(response.error_code))
     return response
 
 
 def described_tokens(broker: BrokerCall) -> list[DescribedDelegationToken]:
-    request = DescribeDelegationTokenRequest(owners=None)
-    return list(ask(broker, request, _DESCRIBE_VERSION, "tokens").tokens)
+    return list(ask(broker, DescribeDelegationTokenRequest(owners=None), "tokens").tokens)
 
 
 def find_token(broker: BrokerCall, token_id: str) -> DescribedDelegationToken:

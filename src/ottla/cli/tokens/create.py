@@ -14,8 +14,6 @@ from ottla.cli.output import print_line
 from ottla.cli.tokens.calls import ask, in_hours
 from ottla.security.principal import USER
 
-_VERSION = 3
-
 
 def create(
     *,
@@ -40,7 +38,7 @@ def create(
         max_lifetime=in_hours(max_hours),
     )
     with bootstrap_broker(connection) as broker:
-        token = ask(broker, request, _VERSION, "token")
+        token = ask(broker, request, "token")
     password = b64encode(token.hmac).decode()
     expires = token.expiry_timestamp.isoformat(timespec="seconds")
     print_line(f"token {token.token_id} of {token.principal_name}, until {expires}")

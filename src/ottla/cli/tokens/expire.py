@@ -7,8 +7,6 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_line
 from ottla.cli.tokens.calls import ask, find_token, in_hours
 
-_VERSION = 2
-
 
 def expire(
     token: str,
@@ -26,5 +24,5 @@ def expire(
     with bootstrap_broker(connection) as broker:
         found = find_token(broker, token)
         request = ExpireDelegationTokenRequest(hmac=found.hmac, expiry_time_period=in_hours(hours))
-        expired = ask(broker, request, _VERSION, token)
+        expired = ask(broker, request, token)
     print_line(f"token {token} expires at {expired.expiry_timestamp.isoformat()}")

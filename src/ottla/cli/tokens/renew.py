@@ -7,8 +7,6 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_line
 from ottla.cli.tokens.calls import ask, find_token, in_hours
 
-_VERSION = 2
-
 
 def renew(
     token: str,
@@ -26,5 +24,5 @@ def renew(
     with bootstrap_broker(connection) as broker:
         found = find_token(broker, token)
         request = RenewDelegationTokenRequest(hmac=found.hmac, renew_period=in_hours(hours))
-        renewed = ask(broker, request, _VERSION, token)
+        renewed = ask(broker, request, token)
     print_line(f"token {token} lives until {renewed.expiry_timestamp.isoformat()}")

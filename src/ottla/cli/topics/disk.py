@@ -6,7 +6,6 @@ from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 
 from ottla.cli.broker_call import every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.copy_progress import DESCRIBE_LOG_DIRS_VERSION
 from ottla.cli.output import format_size, print_listing
 from ottla.cli.parameters import AsJson
 
@@ -16,7 +15,7 @@ def disk(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False
     sizes: Counter[str] = Counter()
     replicas: Counter[str] = Counter()
     for broker in every_broker(connection):
-        response = broker.call(DescribeLogDirsRequest(topics=None), DESCRIBE_LOG_DIRS_VERSION)
+        response = broker.call(DescribeLogDirsRequest(topics=None))
         for directory in response.results:
             for topic in directory.topics:
                 replicas[topic.name] += len(topic.partitions)

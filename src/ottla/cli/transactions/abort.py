@@ -14,7 +14,6 @@ from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
 
-VERSION = 4
 PAUSE_S = 0.1
 
 
@@ -37,7 +36,7 @@ def abort(transactional_id: str, /, *, connection: Connection = DEFAULT_CONNECTI
             transaction_timeout=milliseconds(1),
         )
         deadline_s = time.monotonic() + TIMEOUT_S
-        while (code := broker.call(request, VERSION).error_code) is not ErrorCode.none:
+        while (code := broker.call(request).error_code) is not ErrorCode.none:
             if code is not ErrorCode.concurrent_transactions or time.monotonic() > deadline_s:
                 check(code, transactional_id)
             time.sleep(PAUSE_S)

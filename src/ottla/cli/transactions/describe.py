@@ -15,7 +15,6 @@ from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import in_milliseconds
 
-VERSION = 0
 NEVER_MS = 2**31 - 1  # The timeout of a two-phase transaction.
 NO_TIME_BEFORE = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -43,7 +42,7 @@ def describe(
 
 def described(broker: BrokerCall, transactional_id: str) -> Any:
     request = DescribeTransactionsRequest(transactional_ids=(TransactionalId(transactional_id),))
-    (found,) = broker.call(request, VERSION).transaction_states
+    (found,) = broker.call(request).transaction_states
     if found.error_code is ErrorCode.transactional_id_not_found:
         raise CommandError(
             f"there is no transactional id {transactional_id}; `ottla transactions list` shows them"

@@ -28,10 +28,6 @@ from ottla.cli.parameters import AsJson, Flag
 from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "producer_id", "producer_epoch", "start_offset", "last_written")
-DESCRIBE_PRODUCERS_VERSION = 0
-DESCRIBE_TRANSACTIONS_VERSION = 0
-LIST_TRANSACTIONS_VERSION = 1
-MARKERS_VERSION = 1
 UNENDED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 NO_OFFSET = -1
 LONGEST_TRANSACTION_MS = 900_000  # The default of transaction.max.timeout.ms.
@@ -108,7 +104,7 @@ def _open_transactions(
             by_leader.setdefault(leader, []).append(asked)
     for broker in every_broker(connection):
         request = DescribeProducersRequest(topics=tuple(by_leader.get(broker.node_id, ())))
-        response = broker.call(request, DESCRIBE_PRODUCERS_VERSION)
+        response = broker.call(request)
         yield from _of_response(broker.node_id, response)
 
 
@@ -133,12 +129,10 @@ def _of_response(leader: int, response: Any) -> Iterator[OpenTransaction]:
 def _known_to(broker: BrokerCall) -> list[tuple[int, TopicPartition]]:
     """Producer ids and partitions of the transactions that this coordinator will end."""
     request = ListTransactionsRequest(state_filters=UNENDED)
-    listed = broker.call(request, LIST_TRANSACTIONS_VERSION)
+    listed = broker.call(request)
     check(listed.error_code, f"broker {broker.node_id}")
     ids = tuple(state.transactional_id for state in listed.transaction_states)
-    described = broker.call(
-        DescribeTransactionsRequest(transactional_ids=ids), DESCRIBE_TRANSACTIONS_VERSION
-    )
+    described = broker.call(DescribeTransactionsRequest(transactional_ids=ids))
     return [
         (state.producer_id, TopicPartition(topic.topic, partition))
         for state in described.transaction_states
@@ -163,7 +157,7 @@ def _write_marker(broker: BrokerCall, transaction: OpenTransaction) -> None:
         topics=(WritableTxnMarkerTopic(name=TopicName(name), partition_indexes=(i32(index),)),),
         coordinator_epoch=i32(max(0, transaction.coordinator_epoch)),
     )
-    response = broker.call(WriteTxnMarkersRequest(markers=(marker,)), MARKERS_VERSION)
+    response = broker.call(WriteTxnMarkersRequest(markers=(marker,)))
     for result in response.markers:
         for topic in result.topics:
             for partition in topic.partitions:

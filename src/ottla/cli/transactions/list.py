@@ -8,18 +8,10 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
+from ottla.transactions.state import BY_NAME, TransactionState
 
 COLUMNS = ("transactional_id", "coordinator", "producer_id", "state")
-VERSION = 1
-STATES = (
-    "Empty",
-    "Ongoing",
-    "PrepareCommit",
-    "PrepareAbort",
-    "CompleteCommit",
-    "CompleteAbort",
-    "PrepareEpochFence",
-)
+STATES = [name for name, state in BY_NAME.items() if state is not TransactionState.DEAD]
 
 
 def list_transactions(
@@ -41,7 +33,7 @@ def list_transactions(
     )
     rows = []
     for broker in every_broker(connection):
-        response = broker.call(request, VERSION)
+        response = broker.call(request)
         check(response.error_code, f"broker {broker.node_id}")
         rows += [
             {
