@@ -19,7 +19,7 @@ from ottla.cli.backups.partition_backup import PartitionBackup
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.topics import ranges_of, read_topics, topic_partitions_of
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.output import format_size, print_json, print_line
+from ottla.cli.output import format_size, print_outcome
 from ottla.cli.parameters import AsJson
 from ottla.client.wire.cluster import TopicPartition
 
@@ -57,19 +57,15 @@ def backup(
     store = open_store(to)
     with store.lock(), wire_errors(connection):
         summary = _back_up(connection, store, topic or [], exclude or [], threads)
-    if as_json:
-        print_json(summary)
-        return
-    print_line(
+    lines = [
         f"{summary['topics']} topics, {summary['partitions']} partitions and"
         f" {summary['groups']} groups are in {store.address};"
         f" {format_size(summary['bytes'])} were new"
-    )
-    if summary["lost_offsets"]:
-        lost = summary["lost_offsets"]
-        print_line(f"{lost} offsets had been removed by retention since the last backup")
-    for note in summary["notes"]:
-        print_line(f"left out: {note}")
+    ]
+    if lost := summary["lost_offsets"]:
+        lines.append(f"{lost} offsets had been removed by retention since the last backup")
+    lines += [f"left out: {note}" for note in summary["notes"]]
+    print_outcome(summary, *lines, as_json=as_json)
 
 
 def _back_up(

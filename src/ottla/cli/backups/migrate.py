@@ -7,26 +7,27 @@ and started again at any time.
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ottla.cli.assignments import parse_assignments
 from ottla.cli.backups.backup import Excluded, Threads, Topics
 from ottla.cli.backups.cluster_state import read_state
 from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.backups.parallel import Progress, executor_of, for_each, wire_errors
 from ottla.cli.backups.partition_copy import Clusters, copy_partition
-from ottla.cli.backups.restore import overrides
 from ottla.cli.backups.state_changes import apply_groups, apply_state, close_import
 from ottla.cli.backups.topics import (
     add_partitions,
-    create_open,
-    import_states,
+    create_missing,
     read_topics,
     topic_partitions_of,
 )
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError, ManyErrors
+from ottla.cli.errors import CommandError
 from ottla.cli.output import format_size, print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -73,23 +74,16 @@ def migrate(
     source = Connection(from_, connection.connect_timeout, from_config)
     source.reach("--from")
     connection.reach()
-    extra = overrides(set_ or [])
-    clusters = Clusters(source, connection)
-    move = _Move(
-        clusters,
-        topic or [],
-        exclude or [],
-        threads,
-        lambda target, each: create_open(target, each, replication_factor, extra),
-    )
+    extra = parse_assignments("--set", set_ or [])
+    move = _Move(Clusters(source, connection), topic or [], exclude or [], executor_of(threads))
     with closing(move), wire_errors():
+        move.begin(replication_factor, extra)
         _run(move, follow=follow, cut_over=cut_over, interval=interval, wait=wait, as_json=as_json)
 
 
 def _run(
     move: "_Move", *, follow: bool, cut_over: bool, interval: float, wait: float, as_json: bool
 ) -> None:
-    move.begin()
     deadline = time.monotonic() + wait
     quiet_count = 0
     before: Round | None = None
@@ -99,7 +93,8 @@ def _run(
         quiet_count = quiet_count + 1 if before and not busy else 0
         before = done
         if cut_over and (quiet_count >= QUIET_ROUNDS or not done.ends):
-            _report(move, done, as_json=as_json, cut_over=move.cut_over(done))
+            move.cut_over(done)
+            _report(move, done, as_json=as_json, cut_over=True)
             return
         if not follow and not cut_over:
             _report(move, done, as_json=as_json, cut_over=False)
@@ -124,43 +119,30 @@ def _busy_topics(done: Round, before: Round) -> list[str]:
     )
 
 
+@dataclass(slots=True)
 class _Move:
-    def __init__(
-        self,
-        clusters: Clusters,
-        patterns: list[str],
-        excluded: list[str],
-        threads: int,
-        create: Any,
-    ) -> None:
-        self._clusters = clusters
-        self._patterns = patterns
-        self._excluded = excluded
-        self._executor = executor_of(threads)
-        self._create = create
-        self._topics: list[TopicBackup] = []
-        self.done: list[str] = []  # Topics that were cut over before.
-        self.notes: list[str] = []
+    _clusters: Clusters
+    _patterns: list[str]
+    _excluded: list[str]
+    _executor: ThreadPoolExecutor
+    _topics: list[TopicBackup] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)  # Topics that were cut over before.
+    notes: list[str] = field(default_factory=list)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)
         self._clusters.close()
 
-    def begin(self) -> None:
-        """Make the topics that are not there; one that others may have written is refused."""
+    def begin(self, replication_factor: int | None, extra: dict[str, str]) -> None:
+        """Make the topics that are not there."""
         with self._clusters.both() as (source, target):
             topics = read_topics(source, self._patterns, self._excluded)
-            states = import_states(target, [each.name for each in topics])
-            strange = [name for name, state in states.items() if state == "none"]
-            if strange:
-                raise ManyErrors(
-                    [f"topic {name} exists here already; --exclude it" for name in strange]
-                )
-            for each in topics:
-                if each.name not in states:
-                    self.notes += self._create(target, each)
-            self.done = [name for name, state in states.items() if state == "closed"]
-            self._topics = [each for each in topics if each.name not in self.done]
+            refusal = "exists here already; --exclude it"
+            done, self.notes = create_missing(
+                target, topics, replication_factor, extra, refusal=refusal
+            )
+            self.done = sorted(done)
+            self._topics = [each for each in topics if each.name not in done]
 
     def copy_round(self) -> Round:
         """What the source has now, up to its last stable offsets."""
@@ -195,7 +177,7 @@ class _Move:
         }
         return Round(progress.bytes, progress.offsets, ends, lag)
 
-    def cut_over(self, done: Round) -> bool:
+    def cut_over(self, done: Round) -> None:
         """Everything is here: set the rest, and let producers write."""
         with self._clusters.both() as (source, target):
             state = read_state(source, {each.name for each in self._topics})
@@ -209,7 +191,6 @@ class _Move:
             for topic_partition, end in done.ends.items()
             if late[topic_partition] != end
         ]
-        return True
 
     def _add_partitions(self, source: Cluster, target: Cluster) -> None:
         """As many as the source has now."""

@@ -6,8 +6,9 @@ from typing import Final
 
 from ottla.cli.backups.importing import OnCopied
 from ottla.cli.backups.manifest import Chunk, PartitionManifest, chunk_name
-from ottla.cli.backups.source_batches import SourceBatches, source_batches
+from ottla.cli.backups.source_batches import source_batches
 from ottla.cli.backups.store import FileWriter, Store
+from ottla.cli.backups.whole_batches import WholeBatches
 from ottla.cli.errors import CommandError
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.fetching import BYTES_MAX, Fetcher
@@ -71,13 +72,13 @@ class PartitionBackup:
 
     def _copy(
         self,
-        source: Iterator[SourceBatches],
+        source: Iterator[WholeBatches],
         manifest: PartitionManifest,
         offset: int,
         on_copied: OnCopied,
     ) -> None:
         digest, size, start_offset = hashlib.sha256(), 0, offset
-        for batches, next_offset in source:
+        for batches, next_offset, _ in source:
             if batches:
                 if self._writer is None:
                     digest, size, start_offset = hashlib.sha256(), 0, offset

@@ -79,10 +79,10 @@ def _copy(
         if offset >= end_offset:
             importing.finish(end_offset)
             return end_offset
-        for batches, next_offset in source_batches(fetcher, topic_partition, offset, end_offset):
-            if batches:
-                importing.write(batches, next_offset)
-            on_copied(next_offset - offset, len(batches))
-            offset = next_offset
+        for found in source_batches(fetcher, topic_partition, offset, end_offset):
+            if found.records:
+                importing.write(found.records, found.next_offset)
+            on_copied(found.next_offset - offset, len(found.records))
+            offset = found.next_offset
         importing.finish(end_offset)
     return end_offset

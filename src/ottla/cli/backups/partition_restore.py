@@ -29,8 +29,8 @@ class PartitionRestore:
                 for records in whole_parts(self.store, f"{self.path}/{chunk.name}", chunk):
                     found = whole_batches(records, self.topic_partition, offset, self.end)
                     if found.next_offset > offset:
-                        importing.write(records[found.start : found.end], found.next_offset)
-                        on_copied(found.next_offset - offset, found.end - found.start)
+                        importing.write(found.records, found.next_offset)
+                        on_copied(found.next_offset - offset, len(found.records))
                         offset = found.next_offset
         importing.finish(self.end)
 

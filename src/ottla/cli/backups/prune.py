@@ -19,7 +19,7 @@ from ottla.cli.backups.manifest import (
 )
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.errors import UsageError
-from ottla.cli.output import format_size, print_json, print_line
+from ottla.cli.output import format_size, print_outcome
 from ottla.cli.parameters import AsJson, Flag
 
 
@@ -59,15 +59,14 @@ def prune(
             for run in forgotten:
                 store.delete(run_path(run))
             rest.remove()
-    if as_json:
-        summary = {"from": store.address, "forgotten": forgotten, "kept": len(documents)}
-        print_json({**summary, "files": len(rest.names), "bytes": rest.bytes})
-        return
     would = "would be " if dry_run else ""
-    print_line(
+    text = (
         f"{len(forgotten)} runs {would}forgotten and {len(rest.names)} files"
         f" {would}removed, {format_size(rest.bytes)} of records; {len(documents)} runs are kept"
     )
+    summary = {"from": store.address, "forgotten": forgotten, "kept": len(documents)}
+    summary |= {"files": len(rest.names), "bytes": rest.bytes}
+    print_outcome(summary, text, as_json=as_json)
 
 
 def kept_runs(

@@ -1,5 +1,6 @@
 """`ottla restore`: a backup back into a cluster, with the offsets that it had."""
 
+from ottla.cli.assignments import parse_assignments
 from ottla.cli.backups.backup import Excluded, Threads, Topics
 from ottla.cli.backups.cluster_state import ClusterState
 from ottla.cli.backups.importing import ImportRun
@@ -8,12 +9,11 @@ from ottla.cli.backups.parallel import Patience, Progress, for_each, wire_cluste
 from ottla.cli.backups.partition_restore import PartitionRestore
 from ottla.cli.backups.state_changes import apply_state, close_import
 from ottla.cli.backups.store import Store, open_store
-from ottla.cli.backups.topics import chosen, create_open, import_states, topic_partitions_of
+from ottla.cli.backups.topics import chosen, create_missing, topic_partitions_of
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import ManyErrors, UsageError
-from ottla.cli.output import format_size, print_json, print_line
+from ottla.cli.output import format_size, print_outcome
 from ottla.cli.parameters import AsJson, Flag
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.errors import WireError
 
 
@@ -44,14 +44,15 @@ def restore(
         broker_configs: Also restore the configs that hold for all brokers.
         keep_open: Leave the topics open for imports, and closed for producers.
     """
+    extra = parse_assignments("--set", set_ or [])
     connection.reach()
     store = open_store(from_)
     document = BackupDocument.load(store, run)
     names = set(chosen([each.name for each in document.topics], topic or (), exclude or ()))
     topics = [each for each in document.topics if each.name in names]
     with wire_errors(connection), wire_cluster(connection) as cluster:
-        notes = _make_topics(cluster, topics, replication_factor, overrides(set_ or []))
-        done = {name for name, state in import_states(cluster, names).items() if state == "closed"}
+        refusal = "exists already; delete it, or --exclude it"
+        done, notes = create_missing(cluster, topics, replication_factor, extra, refusal=refusal)
         size = _copy(connection, store, [each for each in topics if each.name not in done], threads)
         ends = {
             TopicPartition(each.name, partition): end
@@ -64,36 +65,12 @@ def restore(
         for name in sorted(names - done):
             if not keep_open:
                 close_import(cluster, name)
-    if as_json:
-        summary = {"from": store.address, "topics": len(topics), "bytes": size, "notes": notes}
-        print_json(summary)
-        return
-    print_line(f"{len(topics)} topics are restored; {format_size(size)} were written")
-    for note in notes:
-        print_line(f"not as it was: {note}")
-
-
-def overrides(given: list[str]) -> dict[str, str]:
-    for each in given:
-        if "=" not in each:
-            raise UsageError(f"--set {each} is not KEY=VALUE")
-    return dict(each.split("=", 1) for each in given)
-
-
-def _make_topics(
-    cluster: Cluster, topics: list[TopicBackup], factor: int | None, extra: dict[str, str]
-) -> list[str]:
-    states = import_states(cluster, [each.name for each in topics])
-    strange = [name for name, state in states.items() if state == "none"]
-    if strange:
-        raise ManyErrors(
-            [f"topic {name} exists already; delete it, or --exclude it" for name in strange]
-        )
-    notes = []
-    for topic in topics:
-        if topic.name not in states:
-            notes += create_open(cluster, topic, factor, extra)
-    return notes
+    print_outcome(
+        {"from": store.address, "topics": len(topics), "bytes": size, "notes": notes},
+        f"{len(topics)} topics are restored; {format_size(size)} were written",
+        *(f"not as it was: {note}" for note in notes),
+        as_json=as_json,
+    )
 
 
 def _copy(connection: Connection, store: Store, topics: list[TopicBackup], threads: int) -> int:

@@ -1,10 +1,10 @@
 """Batches of a partition of another cluster, in order and up to an offset."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.cli.backups.parallel import RETRY_MS, Patience
-from ottla.cli.backups.whole_batches import whole_batches
+from ottla.cli.backups.whole_batches import WholeBatches, whole_batches
 from ottla.cli.errors import CommandError
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.errors import BrokerError
@@ -15,11 +15,6 @@ from ottla.protocol.errors import ErrorCode
 EMPTY_ANSWERS_MAX: Final = 6
 
 
-class SourceBatches(NamedTuple):
-    records: memoryview  # Whole batches, good until the next ones are asked for; or none.
-    next_offset: int
-
-
 def source_batches(
     fetcher: Fetcher,
     topic_partition: TopicPartition,
@@ -27,8 +22,9 @@ def source_batches(
     end_offset: int,
     *,
     retry_ms: int = RETRY_MS,
-) -> Iterator[SourceBatches]:
-    """All between the offsets; the last ones end at `end_offset`, if only as a gap.
+) -> Iterator[WholeBatches]:
+    """All between the offsets; the last ones end at `end_offset`, if only as a gap. Their records
+    are good until the next ones are asked for.
 
     A new leader cannot return all of them until its followers have confirmed them, so a log that
     ends too early is read again, for `retry_ms`.
@@ -44,14 +40,14 @@ def source_batches(
                 continue
             empty_count += 1
             if found.is_past_end or empty_count > EMPTY_ANSWERS_MAX:
-                yield SourceBatches(fetched.records[:0], end_offset)
+                yield found._replace(next_offset=end_offset)
                 return
             continue
         empty_count = 0
         patience = Patience(retry_ms)
         if found.next_offset < end_offset:
             fetcher.ask(found.next_offset)
-        yield SourceBatches(fetched.records[found.start : found.end], found.next_offset)
+        yield found
         offset = found.next_offset
 
 

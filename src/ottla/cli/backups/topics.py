@@ -13,7 +13,7 @@ from kio.static.primitive import i32
 from ottla.cli.backups.cluster_state import set_configs
 from ottla.cli.backups.manifest import TopicBackup
 from ottla.cli.broker_configs import TOPIC
-from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.errors import CommandError, ManyErrors, UsageError
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
 from ottla.client.wire.topics import create_request
@@ -92,6 +92,26 @@ def import_states(cluster: Cluster, names: Iterable[str]) -> dict[str, str]:
         name: configs.get(name, {}).get(RECORD_IMPORT.name, RECORD_IMPORT.default)
         for name in existing
     }
+
+
+def create_missing(
+    cluster: Cluster,
+    topics: Sequence[TopicBackup],
+    replication_factor: int | None,
+    extra: dict[str, str],
+    *,
+    refusal: str,
+) -> tuple[set[str], list[str]]:
+    """Returns those that are complete, and notes. What others may have written is refused."""
+    states = import_states(cluster, [each.name for each in topics])
+    strange = [name for name, state in states.items() if state == "none"]
+    if strange:
+        raise ManyErrors([f"topic {name} {refusal}" for name in strange])
+    notes = []
+    for topic in topics:
+        if topic.name not in states:
+            notes += create_open(cluster, topic, replication_factor, extra)
+    return {name for name, state in states.items() if state == "closed"}, notes
 
 
 def create_open(

@@ -7,7 +7,7 @@ from ottla.cli.backups.partition_restore import whole_parts
 from ottla.cli.backups.store import Store, open_store
 from ottla.cli.backups.whole_batches import whole_batches
 from ottla.cli.errors import CommandError
-from ottla.cli.output import format_size, print_json, print_line
+from ottla.cli.output import format_size, print_outcome
 from ottla.cli.parameters import AsJson
 from ottla.client.wire.cluster import TopicPartition
 
@@ -32,13 +32,11 @@ def verify(from_: str, /, *, threads: Threads = 2, as_json: AsJson = False) -> N
         "partitions": len(sizes),
         "bytes": sum(sizes.values()),
     }
-    if as_json:
-        print_json(summary)
-    else:
-        print_line(
-            f"{format_size(sum(sizes.values()))} in {len(sizes)} partitions match their checksums;"
-            f" {DOCUMENT} was written at {document.taken_at}"
-        )
+    text = (
+        f"{format_size(sum(sizes.values()))} in {len(sizes)} partitions match their checksums;"
+        f" {DOCUMENT} was written at {document.taken_at}"
+    )
+    print_outcome(summary, text, as_json=as_json)
 
 
 def _paths(store: Store, last: BackupDocument) -> dict[TopicPartition, tuple[str, int]]:

@@ -9,8 +9,7 @@ from ottla.records.errors import RecordError
 
 
 class WholeBatches(NamedTuple):
-    start: int  # In the buffer; the end likewise.
-    end: int
+    records: memoryview  # Of the buffer that they were found in.
     next_offset: int  # Behind the last of them.
     is_past_end: bool  # The next batch is there, and is not wanted.
 
@@ -19,8 +18,7 @@ def whole_batches(
     records: memoryview, topic_partition: TopicPartition, offset: int, end_offset: int
 ) -> WholeBatches:
     """Those from `offset` on that end at `end_offset` or before, with their checksums right."""
-    start: int | None = None
-    end = 0
+    start = end = 0
     next_offset = offset
     is_past_end = False
     try:
@@ -37,10 +35,8 @@ def whole_batches(
                     " is not the one that was copied before"
                 )
             validate_checksum(records, position, header)
-            start = position if start is None else start
+            start = start if end else position
             end, next_offset = position + header.size, header.next_offset
     except RecordError as error:
         raise CommandError(f"{topic_partition} at offset {next_offset}: {error}") from None
-    return WholeBatches(
-        start or 0, end if start is not None else 0, next_offset, is_past_end=is_past_end
-    )
+    return WholeBatches(records[start:end], next_offset, is_past_end)
