@@ -1,23 +1,19 @@
 """`ottla groups describe`: members, offsets and lag."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from confluent_kafka import ConsumerGroupState
-from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from kio.schema.share_group_describe.v1.response import DescribedGroup
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
-from ottla.cli.groups import streams_groups
 from ottla.cli.groups.group_offsets import ConsumerGroupOffsets, partition_offsets
-from ottla.cli.groups.share_groups import (
-    ShareOffset,
-    find_share_group,
-    member_rows,
-    share_offsets,
-)
+from ottla.cli.groups.share_groups import ShareOffset, find_share_group, share_offsets
 from ottla.cli.groups.state_names import state_name
+from ottla.cli.groups.streams_groups import find_streams_group, readers
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson
 from ottla.protocol.topics import TopicPartition
@@ -71,43 +67,44 @@ def document_of(connection: Connection, group: str) -> dict[str, Any]:
             "protocol": described.type.name.lower() if described.type else None,
             "state": described.state.name.lower().replace("rebalancing", "rebalance"),
             "partitions": _offset_rows(connection, admin, group, owners),
-            "members": _members(described),
+            "members": [
+                {
+                    "member_id": member.member_id,
+                    "instance_id": member.group_instance_id,
+                    "client_id": member.client_id,
+                    "host": member.host,
+                    "partitions_count": len(member.assignment.topic_partitions),
+                }
+                for member in described.members  # Also those that have no partition.
+            ],
         }
-    streams_group = streams_groups.find_streams_group(connection, group)
-    if streams_group is not None:
-        readers = streams_groups.readers(streams_group).items()
-        owners = {each: (member.client_id, member.client_host) for each, member in readers}
-        return {
-            "group": group,
-            "protocol": "streams",
-            "state": state_name(streams_group.group_state),
-            "partitions": _offset_rows(connection, admin, group, owners),
-            "members": streams_groups.member_rows(streams_group),
-        }
-    share_group = find_share_group(connection, group)
-    if share_group is None:
+    found: Any
+    if found := find_streams_group(connection, group):
+        reading = readers(found).items()
+        owners = {each: (member.client_id, member.client_host) for each, member in reading}
+        rows = _offset_rows(connection, admin, group, owners)
+        protocol, parts_of = "streams", attrgetter("assignment.active_tasks")
+    elif found := find_share_group(connection, group):
+        rows = _share_rows(connection, admin, found)
+        protocol, parts_of = "share", attrgetter("assignment.topic_partitions")
+    else:
         raise CommandError(f"there is no group {group}; `ottla groups list` shows the groups")
     return {
         "group": group,
-        "protocol": "share",
-        "state": state_name(share_group.group_state),
-        "partitions": _share_rows(connection, admin, share_group),
-        "members": member_rows(share_group),
+        "protocol": protocol,
+        "state": state_name(found.group_state),
+        "partitions": rows,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "instance_id": getattr(member, "instance_id", None),
+                "client_id": member.client_id,
+                "host": member.client_host,
+                "partitions_count": sum(len(part.partitions) for part in parts_of(member)),
+            }
+            for member in found.members
+        ],
     }
-
-
-def _members(group: ConsumerGroupDescription) -> list[dict[str, Any]]:
-    """Also those that have no partition."""
-    return [
-        {
-            "member_id": member.member_id,
-            "instance_id": member.group_instance_id,
-            "client_id": member.client_id,
-            "host": member.host,
-            "partitions_count": len(member.assignment.topic_partitions),
-        }
-        for member in group.members
-    ]
 
 
 def _offset_rows(

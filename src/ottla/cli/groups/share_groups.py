@@ -1,7 +1,7 @@
 """Share groups in the protocol's own words: librdkafka's admin client does not know them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kio.schema.alter_share_group_offsets.v0.request import (
     AlterShareGroupOffsetsRequest,
@@ -91,18 +91,3 @@ def share_offsets_request(
             for topic, partitions in topics.items()
         ),
     )
-
-
-def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:
-    return [
-        {
-            "member_id": member.member_id,
-            "instance_id": None,
-            "client_id": member.client_id,
-            "host": member.client_host,
-            "partitions_count": sum(
-                len(topic.partitions) for topic in member.assignment.topic_partitions
-            ),
-        }
-        for member in group.members
-    ]

@@ -1,7 +1,5 @@
 """Streams groups in the protocol's own words: librdkafka's admin client does not know them."""
 
-from typing import Any
-
 from kio.schema.streams_group_describe.v0.request import StreamsGroupDescribeRequest
 from kio.schema.streams_group_describe.v0.response import DescribedGroup, Member
 from kio.schema.types import GroupId
@@ -36,18 +34,3 @@ def readers(group: DescribedGroup) -> dict[TopicPartition, Member]:
         for topic in sources.get(tasks.subtopology_id, ())
         for partition in tasks.partitions
     }
-
-
-def member_rows(group: DescribedGroup) -> list[dict[str, Any]]:
-    return [
-        {
-            "member_id": member.member_id,
-            "instance_id": member.instance_id,
-            "client_id": member.client_id,
-            "host": member.client_host,
-            "partitions_count": sum(
-                len(tasks.partitions) for tasks in member.assignment.active_tasks
-            ),
-        }
-        for member in group.members
-    ]
