@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
+from ottla.cli.command_config import login_of
 from ottla.cli.errors import CommandError, ExitCode, UsageError
-from ottla.cli.profiles.stored import login_at
 from ottla.cli.reach import STARTING, ask
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import Security
@@ -97,23 +97,13 @@ class Connection:
         """Where nothing is said, the profile in use says it. One that cannot be read is reported by
         `ottla profile list`, not by commands that may not need it."""
         if not self.bootstrap_server:
-            given = self.command_settings() or login_at("")
+            given = login_of("", self.command_config)
             server = str(given.get("bootstrap.servers", DEFAULT_SERVER))
             object.__setattr__(self, "bootstrap_server", server)
 
-    def command_settings(self) -> Mapping[str, Any]:
-        """Those of --command-config, as librdkafka spells them."""
-        if self.command_config is None:
-            return {}
-        from ottla.cli.command_config import read_command_config
-
-        return read_command_config(self.command_config)
-
     def login(self) -> Mapping[str, Any]:
-        """How to connect and log in, of --command-config or the profile."""
-        if self.command_config is not None:
-            return self.command_settings()
-        return login_at(self.bootstrap_server)
+        """As librdkafka spells it."""
+        return login_of(self.bootstrap_server, self.command_config)
 
     def security(self) -> Security:
         """The same for connections of our own."""

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from ottla.cli.command_config import read_command_config
+from ottla.cli.command_config import login_of
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.parameters import Flag, validate_port
-from ottla.cli.profiles.stored import login_at
 from ottla.cli.secret_files import validate_private
 from ottla.node.serve_settings import LogFormat
 
@@ -88,10 +87,7 @@ class Door:
 
 def cluster_of(bootstrap_server: str, command_config: Path | None) -> tuple[str, dict[str, Any]]:
     """Where the brokers are, and how to log in there."""
-    if command_config is not None:
-        login = read_command_config(command_config)
-    else:
-        login = login_at(bootstrap_server)
+    login = login_of(bootstrap_server, command_config)
     return bootstrap_server or str(login.get("bootstrap.servers", DEFAULT_SERVER)), login
 
 
