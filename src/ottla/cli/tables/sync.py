@@ -1,13 +1,12 @@
 """`ottla table sync`: a topic as a table."""
 
 import contextlib
-import enum
 import json
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -28,28 +27,6 @@ INTERVAL_S = 10.0
 SHARE_PERCENT = 10.0
 
 
-class Mode(enum.StrEnum):
-    APPEND = "append"
-    UPSERT = "upsert"
-
-
-class Values(enum.StrEnum):
-    JSON = "json"
-    AVRO = "avro"
-    STRING = "string"
-    BINARY = "binary"
-
-
-class Keys(enum.StrEnum):
-    BINARY = "binary"
-    STRING = "string"
-
-
-class Bad(enum.StrEnum):
-    FAIL = "fail"
-    COLUMN = "column"
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class RowOptions:
@@ -68,13 +45,13 @@ class RowOptions:
             the key (key/16), or both (day,key/16).
     """
 
-    format: Values = Values.JSON
+    format: Literal["json", "avro", "string", "binary"] = "json"
     schema: str | None = None
-    key_format: Keys = Keys.BINARY
+    key_format: Literal["binary", "string"] = "binary"
     headers: Flag = False
-    bad_rows: Bad = Bad.FAIL
+    bad_rows: Literal["fail", "column"] = "fail"
     new_fields: Flag = False
-    mode: Mode = Mode.APPEND
+    mode: Literal["append", "upsert"] = "append"
     partition_by: str | None = None
 
 
@@ -170,18 +147,18 @@ def _plan(topic: str, to: str, rows: RowOptions, options: RunOptions, server: st
     from pyspark_ottla.tables.sync_plan import SyncPlan
     from pyspark_ottla.tables.topic_rows import BadRows, TopicRows
 
-    if rows.partition_by and rows.mode is Mode.UPSERT:
+    if rows.partition_by and rows.mode == "upsert":
         raise UsageError("--partition-by is for --mode append")
-    is_json = rows.format is Values.JSON
+    is_json = rows.format == "json"
     if rows.new_fields and not is_json:
         raise UsageError("--new-fields is for --format json")
     topic_rows = TopicRows(
-        format=ValueFormat(rows.format.value),
+        format=ValueFormat(rows.format),
         avro_schema=_avro_schema(rows),
-        key_is_text=rows.key_format is Keys.STRING,
+        key_is_text=rows.key_format == "string",
         has_headers=rows.headers,
-        bad_rows=BadRows(rows.bad_rows.value),
-        is_changes=rows.mode is Mode.UPSERT,
+        bad_rows=BadRows(rows.bad_rows),
+        is_changes=rows.mode == "upsert",
     )
     return SyncPlan(
         topic=topic,
@@ -205,8 +182,8 @@ def _plan(topic: str, to: str, rows: RowOptions, options: RunOptions, server: st
 
 
 def _avro_schema(rows: RowOptions) -> str | None:
-    if rows.format is not Values.AVRO:
-        if rows.schema is not None and rows.format is not Values.JSON:
+    if rows.format != "avro":
+        if rows.schema is not None and rows.format != "json":
             raise UsageError(f"--schema has no meaning with --format {rows.format}")
         return None
     if rows.schema is None:
