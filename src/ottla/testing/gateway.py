@@ -11,7 +11,7 @@ import tempfile
 import time
 from typing import Self
 
-from ottla.testing.embedded.ports import HOST, HeldPort
+from ottla.network.held_port import HOST, HeldPort
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0

@@ -1,7 +1,6 @@
 """Nodes as processes of the demonstration, which they do not outlive."""
 
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -14,8 +13,8 @@ from ottla.cli.errors import CommandError, ExitCode
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import ensure_topic
+from ottla.network.held_port import HOST, HeldPort
 
-HOST = "127.0.0.1"
 NODES = 3
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
@@ -30,7 +29,7 @@ class DemoCluster:
     def __init__(self, directory: Path, interrupted: threading.Event, nodes: int = NODES) -> None:
         self._directory = directory
         self._interrupted = interrupted
-        self._ports = {node_id: _hold_port() for node_id in range(1, nodes + 1)}
+        self._ports = {node_id: HeldPort() for node_id in range(1, nodes + 1)}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -48,7 +47,7 @@ class DemoCluster:
                 process.kill()
                 process.wait()
         for held in self._ports.values():
-            held.close()
+            held.release()
 
     @property
     def bootstrap(self) -> str:
@@ -59,7 +58,7 @@ class DemoCluster:
         return list(self._ports)
 
     def address(self, node_id: int) -> str:
-        return f"{HOST}:{self._ports[node_id].getsockname()[1]}"
+        return f"{HOST}:{self._ports[node_id].number}"
 
     def pid(self, node_id: int) -> int | None:
         """None of one that is down."""
@@ -69,7 +68,7 @@ class DemoCluster:
     def start(self, node_id: int) -> None:
         """Without waiting for it."""
         arguments = ["--id", str(node_id), "--host", HOST]
-        arguments += ["--port", self.address(node_id).rpartition(":")[2]]
+        arguments += ["--port", str(self._ports[node_id].number)]
         arguments += ["--data", str(self._directory / f"node-{node_id}")]
         if node_id > 1:
             arguments += ["--join", self.address(1), *PATIENT]
@@ -130,14 +129,3 @@ def _voters_count(cluster: Cluster) -> int:
         return 0
     partitions = (partition for topic in response.topics for partition in topic.partitions)
     return max((len(partition.current_voters) for partition in partitions), default=0)
-
-
-def _hold_port() -> socket.socket:
-    """A port that nobody else is given as long as this is open; a broker that asks for it gets it.
-
-    It is bound and does not listen, and both sides set SO_REUSEADDR.
-    """
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.bind((HOST, 0))
-    return held

@@ -5,8 +5,8 @@ from ottla.testing import OttlaContainer as KafkaContainer
 
 from typing import Self
 
+from ottla.network.held_port import HOST
 from ottla.testing.embedded.cluster import EmbeddedBroker, Storage
-from ottla.testing.embedded.ports import HOST
 
 _KAFKA_PREFIX = "KAFKA_"
 

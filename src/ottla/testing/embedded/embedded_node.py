@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from ottla.network.held_port import HOST, HeldPort
 from ottla.node.config import load_config
 from ottla.node.environment import Environment
 from ottla.node.node import Node
@@ -13,7 +14,6 @@ from ottla.storage.faulty_filesystem import FaultyFilesystem
 from ottla.testing.embedded.answers import AnswerFaults
 from ottla.testing.embedded.clock import MovableClock
 from ottla.testing.embedded.node_thread import NodeThread
-from ottla.testing.embedded.ports import HOST, HeldPort
 
 MEMORY_DIRECTORY: Final = "/memory"
 

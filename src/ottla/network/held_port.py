@@ -1,4 +1,4 @@
-"""Ports that stay with a node while it is down."""
+"""Ports of this machine that stay with a node while it is down: for tests and demonstrations."""
 
 import socket
 
