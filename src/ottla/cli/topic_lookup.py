@@ -36,6 +36,10 @@ def _ask(broker: BrokerCall, topic: str, *, create: bool) -> int | None:
     return len(found.partitions)
 
 
+def no_topic(name: str) -> CommandError:
+    return CommandError(f"there is no topic {name}; `ottla topics list` shows the topics")
+
+
 def chosen_partitions(
     topic: str, existing: Collection[int], wanted: Sequence[int] | None
 ) -> Sequence[int]:

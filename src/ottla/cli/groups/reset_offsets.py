@@ -13,7 +13,7 @@ from ottla.cli.groups.group_offsets import GroupOffsets, Offsets, offsets_of, pa
 from ottla.cli.groups.reset_target import AskOffsets, Target, parse_target, wanted_offsets
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
-from ottla.cli.topic_lookup import chosen_partitions
+from ottla.cli.topic_lookup import chosen_partitions, no_topic
 from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "committed_offset", "new_offset", "end_offset", "new_lag")
@@ -82,7 +82,7 @@ def _topic_partitions(
     found: list[TopicPartition] = []
     for topic in topics:
         if topic not in existing:
-            raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
+            raise no_topic(topic)
         indexes = chosen_partitions(topic, existing[topic].partitions, partitions)
         found += [TopicPartition(topic, index) for index in indexes]
     return found

@@ -3,10 +3,10 @@
 from confluent_kafka import TopicPartition
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError, UsageError
+from ottla.cli.errors import UsageError
 from ottla.cli.output import print_json, print_rows
 from ottla.cli.parameters import AsJson
-from ottla.cli.topic_lookup import chosen_partitions
+from ottla.cli.topic_lookup import chosen_partitions, no_topic
 
 LATEST = "latest"
 _HIGH_WATERMARK = -1
@@ -31,7 +31,7 @@ def delete_records(
     offset = _parse_offset(before)
     existing = connection.metadata().topics.get(topic)
     if existing is None:
-        raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
+        raise no_topic(topic)
     indexes = chosen_partitions(topic, existing.partitions, partition)
     admin = connection.admin()
     wanted = [TopicPartition(topic, index, offset) for index in indexes]

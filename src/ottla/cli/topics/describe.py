@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import confluent_kafka
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
@@ -10,6 +9,7 @@ from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import UsageError
+from ottla.cli.groups.group_offsets import partition_offsets
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, TopicNames
 from ottla.protocol.topics import TopicPartition
@@ -52,8 +52,10 @@ def describe(
 def _document(
     connection: Connection, admin: AdminClient, topic: TopicDescription, damage: DamagedReplicas
 ) -> dict[str, Any]:
-    starts = _offsets(connection, admin, topic, OffsetSpec.earliest())
-    ends = _offsets(connection, admin, topic, OffsetSpec.latest())
+    partitions = {TopicPartition(topic.name, each.id): each for each in topic.partitions}
+    led = [topic_partition for topic_partition, each in partitions.items() if each.leader]
+    starts = partition_offsets(connection, admin, led, OffsetSpec.earliest())
+    ends = partition_offsets(connection, admin, led, OffsetSpec.latest())
     return {
         "topic": topic.name,
         "id": str(topic.topic_id),
@@ -64,29 +66,10 @@ def _document(
                 "leader": partition.leader.id if partition.leader else None,
                 "replicas": [node.id for node in partition.replicas],
                 "isr": [node.id for node in partition.isr],
-                "start_offset": starts.get(partition.id),
-                "end_offset": ends.get(partition.id),
-                "damage": [
-                    stretch._asdict()
-                    for stretch in damage.get(TopicPartition(topic.name, partition.id), ())
-                ],
+                "start_offset": starts.get(topic_partition),
+                "end_offset": ends.get(topic_partition),
+                "damage": [stretch._asdict() for stretch in damage.get(topic_partition, ())],
             }
-            for partition in topic.partitions
+            for topic_partition, partition in partitions.items()
         ],
-    }
-
-
-def _offsets(
-    connection: Connection, admin: AdminClient, topic: TopicDescription, spec: OffsetSpec
-) -> dict[int, int]:
-    """Offsets by partition; a partition without a leader has none."""
-    wanted = {
-        confluent_kafka.TopicPartition(topic.name, partition.id): spec
-        for partition in topic.partitions
-        if partition.leader
-    }
-    futures = admin.list_offsets(wanted) if wanted else {}
-    return {
-        topic_partition.partition: connection.result(future).offset
-        for topic_partition, future in futures.items()
     }

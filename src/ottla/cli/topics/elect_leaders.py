@@ -8,9 +8,10 @@ from cyclopts import Parameter
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError, ManyErrors
+from ottla.cli.errors import ManyErrors
 from ottla.cli.output import print_line, some
 from ottla.cli.reassignment import elect_preferred
+from ottla.cli.topic_lookup import no_topic
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import TopicPartition
 
@@ -32,9 +33,7 @@ def elect_leaders(
         partitions = ClusterReader(broker).partitions()
         for topic in topics or ():
             if not any(topic_partition.topic == topic for topic_partition in partitions):
-                raise CommandError(
-                    f"there is no topic {topic}; `ottla topics list` shows the topics"
-                )
+                raise no_topic(topic)
         wanted = [
             topic_partition
             for topic_partition, state in partitions.items()

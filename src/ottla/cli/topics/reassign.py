@@ -15,6 +15,7 @@ from ottla.cli.reassignment import (
 )
 from ottla.cli.replica_plan import Assignments, Move, NoRoom, plan_replication_factor
 from ottla.cli.replication_throttle import clear_throttle, parse_rate
+from ottla.cli.topic_lookup import no_topic
 from ottla.protocol.topics import TopicPartition
 
 
@@ -88,7 +89,7 @@ def _topic_partitions(
 ) -> set[TopicPartition]:
     there = {topic_partition for topic_partition in assignments if topic_partition.topic == topic}
     if not there:
-        raise CommandError(f"there is no topic {topic}; `ottla topics list` shows the topics")
+        raise no_topic(topic)
     if partitions is None:
         return there
     wanted = {TopicPartition(topic, index) for index in partitions}

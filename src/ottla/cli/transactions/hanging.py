@@ -22,9 +22,9 @@ from kio.static.primitive import i16, i32
 
 from ottla.cli.broker_call import BrokerCall, check, every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson, Flag
+from ottla.cli.topic_lookup import no_topic
 from ottla.protocol.topics import TopicPartition
 
 COLUMNS = ("topic", "partition", "producer_id", "producer_epoch", "start_offset", "last_written")
@@ -95,7 +95,7 @@ def _open_transactions(
     by_leader: dict[int, list[TopicRequest]] = {}
     for name in sorted(existing) if topics is None else topics:
         if name not in existing:
-            raise CommandError(f"there is no topic {name}; `ottla topics list` shows the topics")
+            raise no_topic(name)
         led: dict[int, list[i32]] = {}
         for index, partition in existing[name].partitions.items():
             led.setdefault(partition.leader, []).append(i32(index))
