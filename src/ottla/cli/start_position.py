@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -16,51 +16,10 @@ class OffsetRange(NamedTuple):
     end: int  # The offset that the next record gets.
 
 
+@dataclass(frozen=True, slots=True)
 class StartPosition:
-    def resolve(
-        self,
-        _: Consumer,
-        topic_partitions: Sequence[TopicPartition],
-        ranges: Mapping[int, OffsetRange],
-    ) -> list[TopicPartition]:
-        """The same partitions with offsets; `ranges` is by partition."""
-        return [
-            _at(each, self._offset_in(each, ranges[each.partition])) for each in topic_partitions
-        ]
-
-    def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
-        raise NotImplementedError
-
-
-class AtBeginning(StartPosition):
-    def _offset_in(self, _: TopicPartition, held: OffsetRange) -> int:
-        return held.start
-
-
-class AtEnd(StartPosition):
-    def _offset_in(self, _: TopicPartition, held: OffsetRange) -> int:
-        return held.end
-
-
-@dataclass(frozen=True)
-class AtOffset(StartPosition):
-    offset: int  # Negative: counted from the end.
-
-    def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
-        if self.offset < 0:
-            return max(held.start, held.end + self.offset)
-        if not held.start <= self.offset <= held.end:
-            raise CommandError(
-                f"offset {self.offset} is not in partition {topic_partition.partition} of "
-                f"{topic_partition.topic}, "
-                f"which goes from {held.start} to {held.end}"
-            )
-        return self.offset
-
-
-@dataclass(frozen=True)
-class AtTimestamp(StartPosition):
-    timestamp_ms: int
+    offset: int | Literal["earliest", "latest"] = "latest"  # Negative: counted from the end.
+    timestamp_ms: int | None = None  # Instead of an offset.
 
     def resolve(
         self,
@@ -68,14 +27,31 @@ class AtTimestamp(StartPosition):
         topic_partitions: Sequence[TopicPartition],
         ranges: Mapping[int, OffsetRange],
     ) -> list[TopicPartition]:
-        wanted = [_at(topic_partition, self.timestamp_ms) for topic_partition in topic_partitions]
+        """The same partitions with offsets; `ranges` is by partition."""
+        if self.timestamp_ms is None:
+            return [
+                _at(each, self._offset_in(each, ranges[each.partition]))
+                for each in topic_partitions
+            ]
+        wanted = [_at(each, self.timestamp_ms) for each in topic_partitions]
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT_S)
         return [
-            topic_partition
-            if topic_partition.offset >= 0
-            else _at(topic_partition, ranges[topic_partition.partition].end)
-            for topic_partition in found
+            each if each.offset >= 0 else _at(each, ranges[each.partition].end) for each in found
         ]
+
+    def _offset_in(self, topic_partition: TopicPartition, held: OffsetRange) -> int:
+        if self.offset == "earliest":
+            return held.start
+        if self.offset == "latest":
+            return held.end
+        if self.offset < 0:
+            return max(held.start, held.end + self.offset)
+        if not held.start <= self.offset <= held.end:
+            raise CommandError(
+                f"offset {self.offset} is not in partition {topic_partition.partition} of "
+                f"{topic_partition.topic}, which goes from {held.start} to {held.end}"
+            )
+        return self.offset
 
 
 def parse_start(
@@ -84,10 +60,15 @@ def parse_start(
     if from_beginning + (offset is not None) + (timestamp is not None) > 1:
         raise UsageError("give only one of --from-beginning, --offset and --timestamp")
     if timestamp is not None:
-        return AtTimestamp(parse_timestamp(timestamp))
-    if offset is not None:
-        return _parse_offset(offset)
-    return AtBeginning() if from_beginning else AtEnd()
+        return StartPosition(timestamp_ms=parse_timestamp(timestamp))
+    if from_beginning or offset == "earliest":
+        return StartPosition("earliest")
+    if offset is None or offset == "latest":
+        return StartPosition("latest")
+    try:
+        return StartPosition(int(offset))
+    except ValueError:
+        raise UsageError(f"--offset {offset!r} is not a number, earliest or latest") from None
 
 
 def parse_timestamp(text: str) -> int:
@@ -101,16 +82,6 @@ def parse_timestamp(text: str) -> int:
             f"--timestamp {text!r} is neither ISO 8601 (2026-01-31T12:00:00Z) nor milliseconds"
         ) from None
     return round(moment.astimezone().timestamp() * 1000)
-
-
-def _parse_offset(text: str) -> StartPosition:
-    words: dict[str, StartPosition] = {"earliest": AtBeginning(), "latest": AtEnd()}
-    if text in words:
-        return words[text]
-    try:
-        return AtOffset(int(text))
-    except ValueError:
-        raise UsageError(f"--offset {text!r} is not a number, earliest or latest") from None
 
 
 def _at(topic_partition: TopicPartition, offset: int) -> TopicPartition:
