@@ -29,14 +29,7 @@ def main() -> int:
 
 
 def _variant(options: argparse.Namespace) -> Variant:
-    return Variant(
-        options.plant,
-        options.duration,
-        options.absent,
-        options.fault,
-        options.queue_workers,
-        options.queue_order,
-    )
+    return Variant(*(getattr(options, name) for name in Variant._fields))
 
 
 def _parse() -> argparse.Namespace:

@@ -47,18 +47,19 @@ class _Running(NamedTuple):
 class Variant(NamedTuple):
     """What differs from the run that follows from the seed alone."""
 
+    # Each is an option of the command.
     plant: str | None = None  # A bug to put in (see `plants`).
-    duration_s: float | None = None  # Until faults end.
-    absent_count: int | None = None  # So many of three nodes are gone, and that is all that is.
+    duration: float | None = None  # Seconds until faults end.
+    absent: int | None = None  # So many of three nodes are gone, and that is all that is.
     fault: str | None = None  # A kind that comes beside those that were drawn, to three nodes.
-    queue_workers_count: int = 0  # Consumers of a share group, beside what was drawn.
+    queue_workers: int = 0  # Consumers of a share group, beside what was drawn.
     queue_order: bool = False  # They get the records of a key in order.
 
     def profile(self, seed: int) -> Profile:
         if self.plant:
             drawn = PLANTS[self.plant].profile
-        elif self.absent_count is not None:
-            drawn = absence(self.absent_count)
+        elif self.absent is not None:
+            drawn = absence(self.absent)
         else:
             drawn = profile_of(seed)
         if self.fault is not None:
@@ -67,13 +68,23 @@ class Variant(NamedTuple):
                 nodes_count=max(drawn.nodes_count, NODES_MIN),
                 faults=tuple(dict.fromkeys((*drawn.faults, self.fault))),
             )
-        if self.queue_workers_count:
+        if self.queue_workers:
             drawn = replace(
-                drawn,
-                queue_workers_count=self.queue_workers_count,
-                queue_order=self.queue_order,
+                drawn, queue_workers_count=self.queue_workers, queue_order=self.queue_order
             )
-        return replace(drawn, duration_s=self.duration_s or drawn.duration_s)
+        return replace(drawn, duration_s=self.duration or drawn.duration_s)
+
+    @property
+    def options(self) -> str:
+        """With which the command runs it."""
+        given = {
+            name.replace("_", "-"): value
+            for name, value in self._asdict().items()
+            if value != self._field_defaults[name]
+        }
+        return "".join(
+            f" --{name}" if value is True else f" --{name} {value}" for name, value in given.items()
+        )
 
 
 AS_DRAWN = Variant()

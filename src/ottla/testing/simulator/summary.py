@@ -48,20 +48,7 @@ class Summary:
             yield f"failed: {self.repeat_command(seed)}"
 
     def repeat_command(self, seed: int) -> str:
-        command = f"{sys.executable} -m ottla.testing.simulator --seed {seed}"
-        if self.variant.plant is not None:
-            command += f" --plant {self.variant.plant}"
-        if self.variant.absent_count is not None:
-            command += f" --absent {self.variant.absent_count}"
-        if self.variant.fault is not None:
-            command += f" --fault {self.variant.fault}"
-        if self.variant.queue_workers_count:
-            command += f" --queue-workers {self.variant.queue_workers_count}"
-        if self.variant.queue_order:
-            command += " --queue-order"
-        if self.variant.duration_s is not None:
-            command += f" --duration {self.variant.duration_s:g}"
-        return command
+        return f"{sys.executable} -m ottla.testing.simulator --seed {seed}{self.variant.options}"
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -105,12 +105,20 @@ class Workloads:
         )
 
     def all(self) -> list[SimulatedClient]:
+        profile = self._profile
+        copiers_count = min(profile.copiers_count, len(self.partitions))
+        kinds: list[tuple[str, int, Callable[[int, Client], Works], bool]] = [
+            ("producer", self._producers_count, self._produce, False),
+            ("reader", profile.readers_count, self._read, False),
+            ("member", profile.consumer_members_count, self._consume, True),
+            ("classic", profile.classic_members_count, self._consume_classic, True),
+            ("copier", copiers_count, self._copy, True),
+            ("worker", profile.queue_workers_count, self._work, True),
+        ]
         return [
-            *self._producers(),
-            *self._readers(),
-            *self._members(),
-            *self._copiers(),
-            *self._queue_workers(),
+            self._client(f"{name}-{number}", partial(work, number), mortal=is_mortal)
+            for name, count, work, is_mortal in kinds
+            for number in range(count)
         ]
 
     def final(self, state: FinalState) -> SimulatedClient:
@@ -135,19 +143,17 @@ class Workloads:
 
         return self._client("final", work)
 
-    def _producers(self) -> Iterator[SimulatedClient]:
-        profile = self._profile
-        kinds = [(True, ACKS_ALL)] * profile.idempotent_producers_count
-        kinds += [(False, ACKS_ALL)] * profile.plain_producers_count
-        kinds += [(False, 1)] * profile.careless_producers_count
-        for number, (idempotent, acks) in enumerate(kinds):
-            yield self._client(
-                f"producer-{number}", partial(self._produce, idempotent=idempotent, acks=acks)
-            )
-
-    def _produce(self, client: Client, *, idempotent: bool, acks: int) -> Works:
+    def _produce(self, number: int, client: Client) -> Works:
+        """The first ones are idempotent, the last ones careless."""
+        idempotent_count = self._profile.idempotent_producers_count
+        is_careless = number >= idempotent_count + self._profile.plain_producers_count
         return [
-            self._producer(client, partition, idempotent=idempotent, acks=acks).run()
+            self._producer(
+                client,
+                partition,
+                idempotent=number < idempotent_count,
+                acks=1 if is_careless else ACKS_ALL,
+            ).run()
             for partition in self.partitions
         ]
 
@@ -169,55 +175,21 @@ class Workloads:
             keyed=self._profile.queue_order,
         )
 
-    def _readers(self) -> Iterator[SimulatedClient]:
-        for number in range(self._profile.readers_count):
-            yield self._client(
-                f"reader-{number}",
-                lambda client: [
-                    Reader(client, self._history, partition).run() for partition in self.partitions
-                ],
-            )
+    def _read(self, _: int, client: Client) -> Works:
+        return [Reader(client, self._history, partition).run() for partition in self.partitions]
 
-    def _members(self) -> Iterator[SimulatedClient]:
-        history = self._history
-        for number in range(self._profile.consumer_members_count):
-            yield self._client(
-                f"member-{number}",
-                lambda client: [ConsumerMember(client, history, "consumers", TOPIC).run()],
-                mortal=True,
-            )
-        for number in range(self._profile.classic_members_count):
-            yield self._client(
-                f"classic-{number}",
-                lambda client: [ClassicMember(client, history, "classics", self.partitions).run()],
-                mortal=True,
-            )
+    def _consume(self, _: int, client: Client) -> Works:
+        return [ConsumerMember(client, self._history, "consumers", TOPIC).run()]
 
-    def _copiers(self) -> Iterator[SimulatedClient]:
-        for number in range(min(self._profile.copiers_count, len(self.partitions))):
-            yield self._client(
-                f"copier-{number}",
-                partial(self._copy, source=self.partitions[number]),
-                mortal=True,
-            )
+    def _consume_classic(self, _: int, client: Client) -> Works:
+        return [ClassicMember(client, self._history, "classics", self.partitions).run()]
 
-    def _queue_workers(self) -> Iterator[SimulatedClient]:
-        for number in range(self._profile.queue_workers_count):
-            yield self._client(
-                f"worker-{number}",
-                lambda client: [
-                    QueueWorker(
-                        client,
-                        self._history,
-                        self.partitions,
-                        in_order=self._profile.queue_order,
-                    ).run()
-                ],
-                mortal=True,
-            )
+    def _copy(self, number: int, client: Client) -> Works:
+        return [Copier(client, self._history, self.partitions[number], self.copies).run()]
 
-    def _copy(self, client: Client, *, source: TopicPartition) -> Works:
-        return [Copier(client, self._history, source, self.copies).run()]
+    def _work(self, _: int, client: Client) -> Works:
+        in_order = self._profile.queue_order
+        return [QueueWorker(client, self._history, self.partitions, in_order=in_order).run()]
 
     def _client(self, name: str, work: Work, *, mortal: bool = False) -> SimulatedClient:
         return SimulatedClient(self._network, name, self._membership.addresses, work, mortal=mortal)
