@@ -20,10 +20,10 @@ from ottla.cli.backups.source_batches import EMPTY_ANSWERS_MAX, source_batches
 from ottla.cli.backups.state_changes import apply_state, close_import
 from ottla.cli.backups.store import DirectoryStore
 from ottla.cli.backups.topics import chosen, create_open, read_topics
-from ottla.cli.broker_configs import BROKER, GROUP
 from ottla.cli.connection import Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.configs import BROKER, GROUP
 from ottla.client.wire.fetching import Fetched
 from ottla.client.wire.offsets import LATEST, list_offsets
 from ottla.client.wire.producing import produce

@@ -15,10 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-
 from ottla.cli.errors import ExitCode
 from ottla.cli.output import print_now
+from ottla.client.wire.nodes import nodes_request
 from ottla.protocol.codec import read_response, write_request
 from ottla.protocol.errors import ProtocolError
 
@@ -141,9 +140,7 @@ def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
 
 async def _serves(node: ChildNode) -> bool:
     """Whether it tells clients of itself."""
-    request = DescribeClusterRequest(
-        include_cluster_authorized_operations=False, include_fenced_brokers=False
-    )
+    request = nodes_request()
     writer = None
     try:
         async with asyncio.timeout(_ANSWER_TIMEOUT_S):

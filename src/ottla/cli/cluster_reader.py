@@ -4,30 +4,20 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from kio.schema.describe_quorum.v2 import request as describe_quorum
 from kio.schema.metadata.v13.response import MetadataResponsePartition
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.broker_configs import BROKER, describe_configs
+from ottla.cli.broker_configs import describe_configs
 from ottla.cli.errors import CommandError
 from ottla.cli.replica_plan import Assignments, Node
+from ottla.client.wire.cluster import metadata_request
+from ottla.client.wire.configs import BROKER
+from ottla.client.wire.nodes import QUORUM_REQUEST, nodes_request
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.metadata import MetadataRequest
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.protocol.topics import TopicPartition
 
 _VERSION_KEY = "ottla.version"
 _CORDONED_KEY = "cordoned.log.dirs"
-QUORUM_REQUEST = describe_quorum.DescribeQuorumRequest(
-    topics=(
-        describe_quorum.TopicData(
-            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
-            partitions=(describe_quorum.PartitionData(partition_index=i32(0)),),
-        ),
-    )
-)
 _NO_CONTROLLER = (
     ErrorCode.not_controller,
     ErrorCode.not_leader_or_follower,
@@ -76,10 +66,7 @@ class ClusterReader:
 
     def nodes(self) -> list[ClusterNode]:
         """All that are registered, by id."""
-        request = DescribeClusterRequest(
-            include_cluster_authorized_operations=False, include_fenced_brokers=True
-        )
-        response = self._broker.call(request)
+        response = self._broker.call(nodes_request(fenced=True))
         check(response.error_code, "the cluster", response.error_message)
         found = (
             ClusterNode(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
@@ -126,10 +113,7 @@ class ClusterReader:
 
     def partitions(self) -> dict[TopicPartition, MetadataResponsePartition]:
         """Of all topics, also internal ones."""
-        request = MetadataRequest(
-            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-        )
-        response = self._broker.call(request)
+        response = self._broker.call(metadata_request(None))
         return {
             TopicPartition(topic.name, partition.partition_index): partition
             for topic in response.topics

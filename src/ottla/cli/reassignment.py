@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from kio.schema.alter_partition_reassignments.v1 import request as alter
-from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.list_partition_reassignments.v0 import request as listing
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.cluster_reader import ClusterReader
@@ -20,9 +18,9 @@ from ottla.cli.output import print_line, print_rows
 from ottla.cli.replica_plan import Move, in_steps
 from ottla.cli.replication_throttle import clear_throttle, set_throttle
 from ottla.client.wire.cluster import by_topic
+from ottla.client.wire.replicas import elect_request, reassign_request
 from ottla.protocol.topics import TopicPartition
 
-PREFERRED = i8(0)
 POLL_FIRST_S = 0.05
 POLL_S = 0.5
 INTERRUPTED = (
@@ -133,19 +131,7 @@ def take_back(broker: BrokerCall, moves: Sequence[Move]) -> None:
 
 def reassign(broker: BrokerCall, wanted: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
     """None takes a reassignment back."""
-    request = alter.AlterPartitionReassignmentsRequest(
-        topics=tuple(
-            alter.ReassignableTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    _target(partition, wanted[TopicPartition(topic, partition)])
-                    for partition in partitions
-                ),
-            )
-            for topic, partitions in by_topic(wanted).items()
-        )
-    )
-    response = broker.call(request)
+    response = broker.call(reassign_request(wanted))
     check(response.error_code, "reassignment", response.error_message)
     for topic in response.responses:
         for partition in topic.partitions:
@@ -183,20 +169,6 @@ def elect_preferred(
     broker: BrokerCall, topic_partitions: Sequence[TopicPartition]
 ) -> ElectLeadersResponse:
     """The first replica of each leads it now, where that is in sync, and not some time later."""
-    request = ElectLeadersRequest(
-        election_type=PREFERRED,
-        topic_partitions=tuple(
-            TopicPartitions(topic=TopicName(topic), partitions=tuple(map(i32, partitions)))
-            for topic, partitions in by_topic(sorted(topic_partitions)).items()
-        ),
-    )
-    response: ElectLeadersResponse = broker.call(request)
+    response: ElectLeadersResponse = broker.call(elect_request(sorted(topic_partitions)))
     check(response.error_code, "election")
     return response
-
-
-def _target(partition: int, replicas: tuple[int, ...] | None) -> alter.ReassignablePartition:
-    return alter.ReassignablePartition(
-        partition_index=i32(partition),
-        replicas=None if replicas is None else tuple(map(BrokerId, replicas)),
-    )

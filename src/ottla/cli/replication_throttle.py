@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ottla.cli.broker_call import BrokerCall
-from ottla.cli.broker_configs import BROKER, TOPIC, Resource, alter_configs
+from ottla.cli.broker_configs import alter_configs
 from ottla.cli.errors import UsageError
 from ottla.cli.replica_plan import Move
+from ottla.client.wire.configs import BROKER, TOPIC, Resource
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"

@@ -2,13 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from kio.schema.metadata.v13.request import MetadataRequestTopic
-from kio.schema.types import TopicName
-
 from ottla.cli.broker_call import BrokerCall, check
 from ottla.cli.errors import CommandError
+from ottla.client.wire.cluster import metadata_request
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.metadata import MetadataRequest
 
 
 def partition_count(broker: BrokerCall, topic: str) -> int | None:
@@ -22,12 +19,7 @@ def create_by_default(broker: BrokerCall, topic: str) -> int | None:
 
 
 def _ask(broker: BrokerCall, topic: str, *, create: bool) -> int | None:
-    request = MetadataRequest(
-        topics=(MetadataRequestTopic(topic_id=None, name=TopicName(topic)),),
-        allow_auto_topic_creation=create,
-        include_topic_authorized_operations=False,
-    )
-    (found,) = broker.call(request).topics
+    (found,) = broker.call(metadata_request([topic], create_missing=create)).topics
     if found.error_code is ErrorCode.unknown_topic_or_partition:
         return None
     if found.error_code is ErrorCode.leader_not_available:  # It is being created.

@@ -24,9 +24,10 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i8
 
-from ottla.cli.broker_configs import BROKER, GROUP, TOPIC, describe_request
 from ottla.client.wire.cluster import Cluster, CoordinatorType, expect_one
+from ottla.client.wire.configs import BROKER, GROUP, TOPIC, describe_request
 from ottla.client.wire.errors import BrokerError, validate_answer
+from ottla.client.wire.nodes import nodes_request
 from ottla.client.wire.versions import common_version
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -93,10 +94,7 @@ def cluster_id(cluster: Cluster) -> str | None:
     def ask() -> str | None:
         if not _serves(cluster, DescribeClusterRequest):
             return None
-        request = DescribeClusterRequest(
-            include_cluster_authorized_operations=False, include_fenced_brokers=False
-        )
-        found: str = cluster.any_broker().call(request).cluster_id
+        found: str = cluster.any_broker().call(nodes_request()).cluster_id
         return found
 
     return cluster.retry(ask)

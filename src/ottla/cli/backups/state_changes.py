@@ -15,10 +15,10 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8, i32, i64
 
 from ottla.cli.backups.cluster_state import ClusterState
-from ottla.cli.broker_configs import BROKER, GROUP, TOPIC, alter_request
 from ottla.cli.groups.share_groups import share_offsets_request
 from ottla.cli.quotas.set import quota_entry
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
+from ottla.client.wire.configs import BROKER, GROUP, TOPIC, alter_request
 from ottla.client.wire.errors import BrokerError, WireError
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic

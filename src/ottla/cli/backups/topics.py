@@ -3,23 +3,15 @@
 import fnmatch
 from collections.abc import Iterable, Sequence
 
-from kio.schema.create_partitions.v3.request import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from kio.schema.types import TopicName
-from kio.static.primitive import i32
-
 from ottla.cli.backups.cluster_state import set_configs
 from ottla.cli.backups.manifest import TopicBackup
-from ottla.cli.broker_configs import TOPIC
 from ottla.cli.errors import CommandError, ManyErrors, UsageError
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
+from ottla.client.wire.configs import TOPIC
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
-from ottla.client.wire.topics import create_request
+from ottla.client.wire.topics import create_request, partitions_request
 from ottla.controller.config import RECORD_IMPORT
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.times import milliseconds
 from ottla.storage.config import SEGMENT_BYTES, SEGMENT_BYTES_MIN, TOPIC_KEYS
 
 _KNOWN_KEYS = frozenset(key.name for key in TOPIC_KEYS)
@@ -160,10 +152,7 @@ def _enlarge_segments(topic: str, configs: dict[str, str]) -> list[str]:
 
 
 def add_partitions(cluster: Cluster, topic: str, count: int) -> None:
-    wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
-    request = CreatePartitionsRequest(
-        topics=(wanted,), timeout=milliseconds(30_000), validate_only=False
-    )
+    request = partitions_request(topic, count)
 
     def add() -> None:
         for result in cluster.controller().call(request).results:

@@ -7,14 +7,6 @@ from kio.static.primitive import i8
 
 from ottla.cli.assignments import parse_pairs
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
-from ottla.cli.broker_configs import (
-    APPEND,
-    BROKER,
-    DELETE,
-    SET,
-    SUBTRACT,
-    change_request,
-)
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.configs.describe import described
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
@@ -22,6 +14,7 @@ from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import UsageError
 from ottla.cli.output import print_outcome
 from ottla.cli.parameters import AsJson
+from ottla.client.wire.configs import APPEND, BROKER, DELETE, SET, SUBTRACT, change_request
 
 
 def alter(

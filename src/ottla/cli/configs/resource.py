@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from ottla.cli.broker_configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, Resource
 from ottla.cli.errors import UsageError
 from ottla.cli.parameters import Flag
+from ottla.client.wire.configs import BROKER, CLIENT_METRICS, GROUP, TOPIC, Resource
 
 _KINDS: Final = {
     TOPIC: "topic",

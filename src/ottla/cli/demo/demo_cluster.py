@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from ottla.cli.child_nodes import PATIENT, child_command
-from ottla.cli.cluster_reader import QUORUM_REQUEST
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
+from ottla.client.wire.nodes import QUORUM_REQUEST
 from ottla.client.wire.topics import ensure_topic
 from ottla.network.held_port import HOST, HeldPort
 

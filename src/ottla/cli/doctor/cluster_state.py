@@ -9,7 +9,6 @@ from kio.schema.metadata.v13.response import MetadataResponsePartition
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import topic_configs
 from ottla.cli.cluster_reader import (
-    QUORUM_REQUEST,
     ClusterNode,
     ClusterReader,
     NodeSettings,
@@ -18,6 +17,7 @@ from ottla.cli.cluster_reader import (
 from ottla.cli.connection import Connection
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
+from ottla.client.wire.nodes import QUORUM_REQUEST
 from ottla.protocol.topics import TopicPartition
 
 NO_LEADER = -1

@@ -1,7 +1,7 @@
 """`ottla node drain`: other nodes take over what one has."""
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.broker_configs import BROKER, alter_configs
+from ottla.cli.broker_configs import alter_configs
 from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
@@ -11,6 +11,7 @@ from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
 from ottla.cli.replica_plan import Move, NoRoom, plan_drain
 from ottla.cli.replication_throttle import parse_rate
+from ottla.client.wire.configs import BROKER
 
 CORDONED_KEY = "cordoned.log.dirs"
 ALL_DIRECTORIES = "*"

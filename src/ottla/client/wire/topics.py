@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_topics.v7.request import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.types import TopicName
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i16, i32
 
 from ottla.client.wire.cluster import Cluster
+from ottla.client.wire.configs import TOPIC, describe_request
 from ottla.client.wire.errors import validate_answer
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
@@ -20,7 +21,6 @@ from ottla.protocol.times import milliseconds
 BROKER_DEFAULT = -1
 
 _TIMEOUT_MS = 30_000
-_TOPIC = i8(2)  # Config resource type.
 
 
 def ensure_topic(
@@ -42,10 +42,7 @@ def ensure_topic(
 
 def topic_config(cluster: Cluster, name: str, key: str) -> str:
     """The value, explicit or default; empty if there is none."""
-    resource = DescribeConfigsResource(
-        resource_type=_TOPIC, resource_name=name, configuration_keys=(key,)
-    )
-    request = DescribeConfigsRequest(resources=(resource,))
+    request = describe_request(TOPIC, [name], (key,))
     (result,) = cluster.retry(lambda: cluster.any_broker().call(request)).results
     validate_answer(result.error_code, f"the configuration of topic {name}")
     return next((config.value or "" for config in result.configs), "")
@@ -70,6 +67,14 @@ def create_request(
     )
     return CreateTopicsRequest(
         topics=(topic,), timeout=milliseconds(_TIMEOUT_MS), validate_only=validate_only
+    )
+
+
+def partitions_request(topic: str, count: int) -> CreatePartitionsRequest:
+    """`count` is that of all its partitions."""
+    wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
+    return CreatePartitionsRequest(
+        topics=(wanted,), timeout=milliseconds(_TIMEOUT_MS), validate_only=False
     )
 
 

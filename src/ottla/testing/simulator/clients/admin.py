@@ -7,38 +7,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from kio.schema.alter_partition_reassignments.v1.request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
-from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
-from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import ReplicaState
-from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import BrokerId
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i32
 
+from ottla.client.wire.configs import BROKER, alter_request
+from ottla.client.wire.nodes import QUORUM_REQUEST, nodes_request
+from ottla.client.wire.replicas import elect_request, reassign_request
+from ottla.client.wire.topics import create_request, partitions_request
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import milliseconds
-from ottla.protocol.topics import CLUSTER_METADATA_TOPIC, TopicPartition
+from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.clients.client import Client, Unavailable, check
 
 TIMEOUT_MS = 5_000
 CALL_TIMEOUT_MS = 2 * TIMEOUT_MS
-PREFERRED = i8(0)
-SET = i8(0)
-BROKER_RESOURCE = i8(4)
 
 
 class Admin:
@@ -59,15 +45,8 @@ class Admin:
     async def create_topic(
         self, name: str, *, partitions_count: int, replication_factor: int
     ) -> None:
-        topic = CreatableTopic(
-            name=TopicName(name),
-            num_partitions=i32(partitions_count),
-            replication_factor=i16(replication_factor),
-            assignments=(),
-            configs=(),
-        )
-        request = CreateTopicsRequest(
-            topics=(topic,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
+        request = create_request(
+            name, partitions=partitions_count, replication_factor=replication_factor
         )
         response = await self._call(request)
         (created,) = response.topics
@@ -85,24 +64,16 @@ class Admin:
         self.client.tell(f"deleted {topic_id}")
 
     async def create_partitions(self, topic: str, count: int) -> None:
-        wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
-        request = CreatePartitionsRequest(
-            topics=(wanted,), timeout=milliseconds(TIMEOUT_MS), validate_only=False
-        )
-        response = await self._call(request)
+        response = await self._call(partitions_request(topic, count))
         (created,) = response.results
         _check_replication(created.error_code, ErrorCode.invalid_partitions)
         self.client.tell(f"{topic} has {count} partitions")
 
     async def set_config(
-        self, key: str, value: str, name: str = "", resource_type: i8 = BROKER_RESOURCE
+        self, key: str, value: str, name: str = "", resource_type: int = BROKER
     ) -> None:
         """Of all brokers, or of the named one, or of another resource."""
-        change = AlterableConfig(name=key, config_operation=SET, value=value)
-        resource = AlterConfigsResource(
-            resource_type=resource_type, resource_name=name, configs=(change,)
-        )
-        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        request = alter_request({(resource_type, name): {key: value}})
         response = await self._call(request)
         (altered,) = response.responses
         check(altered.error_code)
@@ -111,30 +82,14 @@ class Admin:
 
     async def reassign(self, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """None takes a reassignment back."""
-        topics: dict[str, list[ReassignablePartition]] = {}
-        for (topic, index), replicas in wanted.items():
-            target = None if replicas is None else tuple(map(BrokerId, replicas))
-            topics.setdefault(topic, []).append(
-                ReassignablePartition(partition_index=i32(index), replicas=target)
-            )
-        request = AlterPartitionReassignmentsRequest(
-            timeout=milliseconds(TIMEOUT_MS),
-            topics=tuple(
-                ReassignableTopic(name=TopicName(topic), partitions=tuple(partitions))
-                for topic, partitions in topics.items()
-            ),
-        )
-        response = await self._call(request)
+        response = await self._call(reassign_request(wanted))
         check(response.error_code)
         for topic in response.responses:
             for each in topic.partitions:
                 _check_replication(each.error_code, ErrorCode.no_reassignment_in_progress)
 
     async def elect_preferred_leaders(self) -> None:
-        request = ElectLeadersRequest(
-            election_type=PREFERRED, topic_partitions=None, timeout=milliseconds(TIMEOUT_MS)
-        )
-        response = await self._call(request)
+        response = await self._call(elect_request(None))
         check(response.error_code)
 
     async def replicas(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -146,19 +101,12 @@ class Admin:
 
     async def is_fenced(self, broker_id: int) -> bool:
         """Also if it is not known any more."""
-        request = DescribeClusterRequest(
-            include_cluster_authorized_operations=False, include_fenced_brokers=True
-        )
-        response = await self._call(request)
+        response = await self._call(nodes_request(fenced=True))
         check(response.error_code)
         return all(each.is_fenced for each in response.brokers if each.broker_id == broker_id)
 
     async def voters(self) -> list[ReplicaState]:
-        topic = TopicData(
-            topic_name=TopicName(CLUSTER_METADATA_TOPIC),
-            partitions=(PartitionData(partition_index=i32(0)),),
-        )
-        response = await self._call(DescribeQuorumRequest(topics=(topic,)))
+        response = await self._call(QUORUM_REQUEST)
         check(response.error_code)
         ((described,),) = (each.partitions for each in response.topics)
         check(described.error_code)

@@ -11,10 +11,10 @@ from uuid import UUID
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.static.primitive import i8
 
+from ottla.client.wire.cluster import metadata_request
 from ottla.network.peers import Peers, PeerUnreachable
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.metadata import MetadataRequest
 from ottla.protocol.topics import TopicPartition
 
 if TYPE_CHECKING:
@@ -99,8 +99,6 @@ class Client:
         timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> Any:
         """In the newest version, if none is given."""
-        if version is None:
-            version = request.__version__
         try:
             return await self._peers.call(
                 address, request, version=version, purpose=purpose, timeout_ms=timeout_ms
@@ -116,10 +114,7 @@ class Client:
 
     async def refresh(self) -> None:
         """Learn from some broker who leads what."""
-        request = MetadataRequest(
-            topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-        )
-        response = await self.call_any(request)
+        response = await self.call_any(metadata_request(None))
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }

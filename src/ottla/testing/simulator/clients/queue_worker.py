@@ -15,6 +15,7 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i16, i32, i64
 
+from ottla.client.wire import configs
 from ottla.client.wire.cluster import CoordinatorType
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
@@ -37,7 +38,6 @@ from ottla.testing.simulator.clients.client import Client, RefusedError, Unavail
 from ottla.testing.simulator.events import Delivered, QueueDrained, Settled
 from ottla.testing.simulator.host import Host
 
-GROUP_RESOURCE = i8(32)
 RECORD_LIMIT = i8(1)
 GROUP = "workers"
 GROUP_CONFIG = {"share.auto.offset.reset": "earliest", "share.delivery.count.limit": "10"}
@@ -96,7 +96,7 @@ class QueueWorker:
         client = self._client
         count = len(self._partitions)
         for key, value in (GROUP_CONFIG | (ORDER if self._in_order else {})).items():
-            await Admin(client).set_config(key, value, GROUP, GROUP_RESOURCE)
+            await Admin(client).set_config(key, value, GROUP, configs.GROUP)
         request = ShareGroupHeartbeatRequest(
             group_id=GroupId(GROUP),
             member_id=self._member_id,
