@@ -24,6 +24,7 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i8
 
+from ottla.cli.acls.resources import NO_RESOURCES
 from ottla.client.wire.cluster import Cluster, CoordinatorType, expect_one
 from ottla.client.wire.configs import BROKER, GROUP, TOPIC, describe_request
 from ottla.client.wire.errors import BrokerError, validate_answer
@@ -31,7 +32,6 @@ from ottla.client.wire.nodes import nodes_request
 from ottla.client.wire.versions import common_version
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from ottla.security.acls import Operation, PatternType, Permission, ResourceType
 from ottla.security.scram import ScramMechanism
 
 T = TypeVar("T")
@@ -171,15 +171,7 @@ def _group_configs(cluster: Cluster) -> dict[str, dict[str, str]]:
 
 
 def _acls(cluster: Cluster) -> list[list[Any]]:
-    request = DescribeAclsRequest(
-        resource_type_filter=i8(ResourceType.ANY),
-        resource_name_filter=None,
-        pattern_type_filter=i8(PatternType.ANY),
-        principal_filter=None,
-        host_filter=None,
-        operation=i8(Operation.ANY),
-        permission_type=i8(Permission.ANY),
-    )
+    (request,) = NO_RESOURCES.filters(DescribeAclsRequest, principal=None)
     response = cluster.any_broker().call(request)
     validate_answer(response.error_code, "acls")
     return sorted(

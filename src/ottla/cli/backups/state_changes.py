@@ -4,15 +4,13 @@ Each part is set as it was; nothing is removed. What fails is told in a note and
 rest from being set.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
-from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
-from kio.schema.types import GroupId
-from kio.static.primitive import i8, i32, i64
+from kio.static.primitive import i8
 
 from ottla.cli.backups.cluster_state import ClusterState
 from ottla.cli.groups.share_groups import share_offsets_request
@@ -20,8 +18,8 @@ from ottla.cli.quotas.set import quota_entry
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
 from ottla.client.wire.configs import BROKER, GROUP, TOPIC, alter_request
 from ottla.client.wire.errors import BrokerError, WireError
+from ottla.client.wire.groups import commit_offsets
 from ottla.protocol.errors import ErrorCode
-from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
 
 _KINDS: Final = {TOPIC: "topic ", BROKER: "all brokers", GROUP: "group "}
 _IMPORT = "record.import"
@@ -111,29 +109,11 @@ def close_import(cluster: Cluster, topic: str) -> None:
     cluster.retry(lambda: set_values(cluster, TOPIC, topic, {_IMPORT: "closed"}))
 
 
-def _commit(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:
+def _commit(cluster: Cluster, group: str, offsets: Sequence[list[Any]]) -> None:
     """Without the leader epochs, which are another cluster's."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for topic, partition, offset, note in offsets:
-        topics.setdefault(topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=i32(partition),
-                committed_offset=i64(offset),
-                committed_metadata=note,
-            )
-        )
-    request = OffsetCommitRequest(
-        group_id=GroupId(group),
-        member_id="",
-        topics=tuple(
-            OffsetCommitRequestTopic(name=topic, topic_id=None, partitions=tuple(partitions))
-            for topic, partitions in topics.items()
-        ),
-    )
-    response = cluster.coordinator(CoordinatorType.GROUP, group).call(request)
-    for answered in response.topics:
-        for each in answered.partitions:
-            _check(each.error_code, f"offset of {answered.name}-{each.partition_index}", None)
+    committed = {TopicPartition(topic, index): offset for topic, index, offset, _ in offsets}
+    metadata = {TopicPartition(topic, index): note for topic, index, _, note in offsets}
+    commit_offsets(cluster, group, committed, metadata)
 
 
 def _alter_share_offsets(cluster: Cluster, group: str, offsets: Iterable[list[Any]]) -> None:

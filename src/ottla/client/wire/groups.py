@@ -1,6 +1,7 @@
 """Read and write a group's committed offsets from outside the group."""
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
 from kio.schema.types import GroupId
@@ -24,7 +25,12 @@ from ottla.protocol.messages.offset_fetch import (
 _NO_OFFSET = -1
 
 
-def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit_offsets(
+    cluster: Cluster,
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    metadata: Mapping[TopicPartition, str] = MappingProxyType({}),
+) -> None:
     """The coordinator refuses this while the group has members."""
     topics = tuple(
         OffsetCommitRequestTopic(
@@ -34,7 +40,7 @@ def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[TopicPartition
                 OffsetCommitRequestPartition(
                     partition_index=i32(partition),
                     committed_offset=i64(offsets[TopicPartition(topic, partition)]),
-                    committed_metadata="",
+                    committed_metadata=metadata.get(TopicPartition(topic, partition), ""),
                 )
                 for partition in partitions
             ),
