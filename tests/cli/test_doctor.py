@@ -15,7 +15,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from rich.console import Console
 
-from ottla.cli.cluster_reader import ClusterNode, NodeSettings, Quorum, Voter
+from ottla.cli.cluster_reader import ClusterNode, NodeSettings, Quorum
 from ottla.cli.connection import Connection
 from ottla.cli.damaged_replicas import DamagedReplica
 from ottla.cli.doctor.cluster_checks import check_cluster
@@ -51,7 +51,7 @@ HEALTHY = ExaminedCluster(
     nodes=[ClusterNode(node, "localhost", 9091 + node, None, False) for node in (1, 2, 3)],
     settings={node: NodeSettings("1.0") for node in (1, 2, 3)},
     unreachable={},
-    quorum=Quorum(1, {node: Voter(node, None) for node in (1, 2, 3)}, set()),
+    quorum=Quorum(1, dict.fromkeys((1, 2, 3)), set()),
     partitions={
         TopicPartition("orders", index): partition(
             1 + index % 3, (1 + index % 3, 1 + (index + 1) % 3)

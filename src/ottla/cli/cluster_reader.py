@@ -27,14 +27,9 @@ _NO_CONTROLLER = (
 T = TypeVar("T")
 
 
-class Voter(NamedTuple):
-    node_id: int
-    directory_id: UUID | None
-
-
 class Quorum(NamedTuple):
     leader: int
-    voters: dict[int, Voter]
+    voters: dict[int, UUID | None]  # The directory of each, by node.
     observers: set[int]
 
     def role(self, node_id: int) -> str | None:
@@ -137,10 +132,7 @@ class ClusterReader:
         check(partition.error_code, "the quorum", partition.error_message)
         return Quorum(
             partition.leader_id,
-            {
-                voter.replica_id: Voter(voter.replica_id, voter.replica_directory_id)
-                for voter in partition.current_voters
-            },
+            {voter.replica_id: voter.replica_directory_id for voter in partition.current_voters},
             {observer.replica_id for observer in partition.observers},
         )
 

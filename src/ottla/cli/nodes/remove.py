@@ -36,7 +36,7 @@ def remove(
             )
         quorum = reader.quorum()
         if quorum is not None and node in quorum.voters:
-            remove_voter(broker, quorum.voters[node])
+            remove_voter(broker, quorum, node)
         response = broker.call(UnregisterBrokerRequest(broker_id=BrokerId(node)))
         check(response.error_code, f"node {node}", response.error_message)
     print_line(f"node {node} was removed from the cluster")

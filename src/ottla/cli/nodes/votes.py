@@ -6,7 +6,7 @@ from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
 from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.cluster_reader import ClusterReader, Quorum, Voter
+from ottla.cli.cluster_reader import ClusterReader, Quorum
 from ottla.protocol.errors import ErrorCode
 
 POLL_S = 0.2
@@ -19,19 +19,19 @@ def hand_over_vote(broker: BrokerCall, reader: ClusterReader, node: int) -> None
     while (quorum := reader.quorum()) is not None and node in quorum.voters:
         if time.monotonic() > deadline or not _can_be_replaced(reader, quorum):
             if len(quorum.voters) > 1:
-                remove_voter(broker, quorum.voters[node])
+                remove_voter(broker, quorum, node)
             return
         time.sleep(POLL_S)
 
 
-def remove_voter(broker: BrokerCall, voter: Voter) -> None:
+def remove_voter(broker: BrokerCall, quorum: Quorum, node: int) -> None:
     """Also if it was removed meanwhile."""
     request = RemoveRaftVoterRequest(
-        cluster_id=None, voter_id=i32(voter.node_id), voter_directory_id=voter.directory_id
+        cluster_id=None, voter_id=i32(node), voter_directory_id=quorum.voters[node]
     )
     response = broker.call(request)
     if response.error_code is not ErrorCode.voter_not_found:
-        check(response.error_code, f"node {voter.node_id}", response.error_message)
+        check(response.error_code, f"node {node}", response.error_message)
 
 
 def _can_be_replaced(reader: ClusterReader, quorum: Quorum) -> bool:
