@@ -15,7 +15,7 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 from rich.console import Console
 
-from ottla.cli.cluster_reader import ClusterNode, NodeSettings, Quorum
+from ottla.cli.cluster_nodes import ClusterNode, NodeSettings, Quorum
 from ottla.cli.connection import Connection
 from ottla.cli.damaged_replicas import DamagedReplica
 from ottla.cli.doctor.cluster_checks import check_cluster

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.metadata.v13.response import MetadataResponsePartition
 from kio.static.primitive import i8
 
+from ottla.cli.cluster_nodes import ClusterNode, NodeSettings, Quorum
 from ottla.cli.connection import (
     LOOK_AFTER_S,
     TIMEOUT_S,
@@ -15,17 +17,29 @@ from ottla.cli.connection import (
 )
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.reach import describe_problem, no_answer
-from ottla.client.wire.cluster import CoordinatorType
+from ottla.cli.replica_plan import Assignments, Node
+from ottla.client.wire.cluster import CoordinatorType, metadata_request
+from ottla.client.wire.configs import BROKER, describe_request
 from ottla.client.wire.connection import Connection as Wire
 from ottla.client.wire.errors import NotAuthenticated, Unreachable
+from ottla.client.wire.nodes import QUORUM_REQUEST, nodes_request
 from ottla.protocol.addresses import Address
 from ottla.protocol.errors import ErrorCode
+from ottla.protocol.topics import TopicPartition
 
 UNKNOWN_NODE = -1
 
+_VERSION_KEY = "ottla.version"
+_CORDONED_KEY = "cordoned.log.dirs"
+_NO_CONTROLLER = (
+    ErrorCode.not_controller,
+    ErrorCode.not_leader_or_follower,
+    ErrorCode.request_timed_out,
+)
+
 
 class BrokerCall:
-    """A connection to one broker: one request at a time."""
+    """A connection to one broker, which knows the whole cluster: one request at a time."""
 
     def __init__(
         self, connection: Connection, node_id: int, host: str, port: int, *, looks: bool = True
@@ -57,9 +71,9 @@ class BrokerCall:
     def __exit__(self, *_: object) -> None:
         self._wire.close()
 
-    def beside(self, node_id: int, host: str, port: int) -> "BrokerCall":
+    def beside(self, node: ClusterNode) -> "BrokerCall":
         """Another broker, with the same settings."""
-        return BrokerCall(self._connection, node_id, host, port)
+        return BrokerCall(self._connection, node.node_id, node.host, node.port)
 
     def newest_version(self, request: Any) -> int:
         """Of this kind of request, as the broker serves it; -1 if it does not."""
@@ -85,6 +99,92 @@ class BrokerCall:
         except Unreachable as error:
             raise self._unreachable(error, TIMEOUT_S) from None
 
+    def nodes(self) -> list[ClusterNode]:
+        """All that are registered, by id."""
+        response = self.call(nodes_request(fenced=True))
+        check(response.error_code, "the cluster", response.error_message)
+        found = (
+            ClusterNode(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
+            for broker in response.brokers
+        )
+        return sorted(found)
+
+    def node(self, node_id: int) -> ClusterNode:
+        for node in self.nodes():
+            if node.node_id == node_id:
+                return node
+        raise CommandError(f"there is no node {node_id}; `ottla node list` shows them")
+
+    def plan_nodes(self) -> list[Node]:
+        """A node that is drained is given nothing."""
+        return [
+            Node(
+                node.node_id,
+                node.rack,
+                not node.fenced and not self.settings(node).cordoned,
+                node.fenced,
+            )
+            for node in self.nodes()
+        ]
+
+    def settings(self, node: ClusterNode) -> NodeSettings:
+        """Nothing is known of one that is fenced or does not answer."""
+        keys = (_VERSION_KEY, _CORDONED_KEY)
+        response = self.ask(node, describe_request(BROKER, [str(node.node_id)], keys))
+        results = response.results if response else ()
+        values = {config.name: config.value for each in results for config in each.configs}
+        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
+
+    def ask(self, node: ClusterNode, request: Any) -> Any:
+        """The response of a node; None of one that is fenced or does not answer."""
+        if node.fenced:
+            return None
+        try:
+            with self.beside(node) as broker:
+                return broker.call(request)
+        except CommandError:
+            return None
+
+    def partitions(self) -> dict[TopicPartition, MetadataResponsePartition]:
+        """Of all topics, also internal ones."""
+        response = self.call(metadata_request(None))
+        return {
+            TopicPartition(topic.name, partition.partition_index): partition
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    def assignments(self) -> Assignments:
+        return {
+            topic_partition: tuple(partition.replica_nodes)
+            for topic_partition, partition in self.partitions().items()
+        }
+
+    def quorum(self) -> Quorum | None:
+        """None when the broker does not tell."""
+        if self.newest_version(QUORUM_REQUEST) < 0:
+            return None
+        response = self.call(QUORUM_REQUEST)
+        check(response.error_code, "the quorum", response.error_message)
+        (topic,) = response.topics
+        (partition,) = topic.partitions
+        check(partition.error_code, "the quorum", partition.error_message)
+        return Quorum(
+            partition.leader_id,
+            {voter.replica_id: voter.replica_directory_id for voter in partition.current_voters},
+            {observer.replica_id for observer in partition.observers},
+        )
+
+    def has_controller(self, patience_s: float) -> bool:
+        """False when the quorum tells nobody of itself: too few of its voters are there.
+
+        Whoever may not ask, or asks a broker that does not tell, hears of one that is in charge.
+        """
+        if self.newest_version(QUORUM_REQUEST) < 0:
+            return True
+        response = self.call_within(QUORUM_REQUEST, patience_s)
+        return response is not None and response.error_code not in _NO_CONTROLLER
+
     def _unreachable(self, error: Unreachable, timeout_s: float) -> CommandError:
         if error.reason is None:  # It has no version of the API that we speak.
             return CommandError(str(error))
@@ -97,20 +197,18 @@ class BrokerCall:
 
 
 def bootstrap_broker(connection: Connection, *, looks: bool = True) -> BrokerCall:
-    """The first of the brokers that were named which answers; it knows the whole cluster."""
+    """The first of the brokers that were named which answers."""
     return BrokerCall(connection, UNKNOWN_NODE, *connection.reach(), looks=looks)
 
 
 def every_broker(connection: Connection) -> Iterator[BrokerCall]:
     """All that run, one after another; a node that is gone leads nothing any more."""
-    from ottla.cli.cluster_reader import ClusterReader
-
     with bootstrap_broker(connection) as broker:
-        nodes = ClusterReader(broker).nodes()
+        nodes = broker.nodes()
     for node in nodes:
         if not node.fenced:
-            with BrokerCall(connection, node.node_id, node.host, node.port) as broker:
-                yield broker
+            with broker.beside(node) as other:
+                yield other
 
 
 def find_group(connection: Connection, group: str, request: Any) -> Any:

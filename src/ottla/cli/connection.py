@@ -8,21 +8,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 from cyclopts import Parameter
 
+from ottla.cli.cluster_nodes import ClusterNode
 from ottla.cli.command_config import login_of
 from ottla.cli.errors import CommandError, ExitCode, UsageError
 from ottla.cli.reach import STARTING, ask
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import Security
 from ottla.protocol.addresses import DEFAULT_PORT, Address, parse_servers
-
-if TYPE_CHECKING:
-    from ottla.cli.cluster_reader import ClusterNode
 
 T = TypeVar("T")
 
@@ -175,18 +173,17 @@ class Connection:
         A fenced node alone is no reason, since nobody is sent to it.
         """
         from ottla.cli.broker_call import bootstrap_broker
-        from ottla.cli.cluster_reader import ClusterReader
 
         with bootstrap_broker(self, looks=False) as broker:
-            nodes = ClusterReader(broker).nodes()
-            has_controller = ClusterReader(broker).has_controller(LOOK_AFTER_S)
+            nodes = broker.nodes()
+            has_controller = broker.has_controller(LOOK_AFTER_S)
         problems = self.problems_of(nodes, self.connect_timeout / 2)
         fenced = {node.node_id for node in nodes if node.fenced}
         if not problems or (has_controller and (tolerates_few or problems.keys() <= fenced)):
             return
         raise nodes_unreachable(problems, 0 if has_controller else len(nodes))
 
-    def problems_of(self, nodes: "Iterable[ClusterNode]", timeout_s: float) -> dict[int, str]:
+    def problems_of(self, nodes: Iterable[ClusterNode], timeout_s: float) -> dict[int, str]:
         """What happens at the addresses of those that do not answer, by node."""
         ids = {Address(node.host, node.port): node.node_id for node in nodes}
         return {

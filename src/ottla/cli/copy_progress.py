@@ -15,7 +15,6 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.output import format_size, print_line
 from ottla.cli.replica_plan import Move
 from ottla.client.wire.cluster import by_topic
@@ -40,11 +39,10 @@ def read_sizes(broker: BrokerCall, moves: Sequence[Move]) -> Sizes:
         )
     )
     sizes: Sizes = {}
-    reader = ClusterReader(broker)
-    for node in reader.nodes():
+    for node in broker.nodes():
         if node.node_id not in wanted:
             continue
-        response = reader.ask(node, lambda other: other.call(request))
+        response = broker.ask(node, request)
         for directory in response.results if response else ():
             for topic in directory.topics:
                 for partition in topic.partitions:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from kio.schema.describe_log_dirs.v5.request import DescribeLogDirsRequest
 
 from ottla.cli.broker_call import BrokerCall
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.protocol.messages.describe_log_dirs import WHOLE_LOG
 from ottla.protocol.topics import TopicPartition
 
@@ -32,9 +31,8 @@ DamagedReplicas = dict[TopicPartition, list[DamagedReplica]]
 def read_damage(broker: BrokerCall) -> DamagedReplicas:
     """Of all topics; nothing is known of nodes that do not answer, or not this."""
     found: DamagedReplicas = {}
-    reader = ClusterReader(broker)
-    for node in reader.nodes():
-        response = reader.ask(node, lambda other: other.call(DescribeLogDirsRequest(topics=None)))
+    for node in broker.nodes():
+        response = broker.ask(node, DescribeLogDirsRequest(topics=None))
         for stretch in response.damage if response else ():
             whole = stretch.first_offset == WHOLE_LOG
             offsets = (None, None) if whole else (stretch.first_offset, stretch.last_offset)

@@ -17,7 +17,6 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection, interruptible
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import Row, print_json, print_rows
@@ -113,7 +112,7 @@ def _absent(connection: Connection, probed: set[int]) -> list[Tally]:
     """Brokers that are registered, and that clients were not told of."""
     try:
         with bootstrap_broker(connection, looks=False) as broker:
-            nodes = ClusterReader(broker).nodes()
+            nodes = broker.nodes()
     except CommandError:
         return []  # Not everybody may ask.
     absent = [node.node_id for node in nodes if node.fenced and node.node_id not in probed]

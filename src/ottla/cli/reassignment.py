@@ -12,7 +12,6 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line, print_rows
 from ottla.cli.replica_plan import Move, in_steps
@@ -101,7 +100,7 @@ def wait_for(
 def _report_nodes_down(broker: BrokerCall, moves: Sequence[Move], reported: Set[int]) -> set[int]:
     """A reassignment ends when all its replicas have caught up. Returns the nodes told of."""
     wanted = Counter(node for move in moves for node in move.after)
-    nodes = ClusterReader(broker).nodes() if moves else []
+    nodes = broker.nodes() if moves else []
     down = {node.node_id for node in nodes if node.fenced and wanted[node.node_id]}
     for node in sorted(down - reported):
         print_line(
@@ -115,7 +114,7 @@ def _report_nodes_down(broker: BrokerCall, moves: Sequence[Move], reported: Set[
 def take_back(broker: BrokerCall, moves: Sequence[Move]) -> None:
     """Cancel moves. Their targets have changed the order of the replicas, and with it who is to
     lead; those that led when this was called come first again, whoever leads meanwhile."""
-    partitions = ClusterReader(broker).partitions()
+    partitions = broker.partitions()
     reassign(broker, {move.topic_partition: None for move in moves})
     orders = {}
     for move in moves:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
@@ -31,8 +30,7 @@ def rebalance(
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
         settle(broker)
-        reader = ClusterReader(broker)
-        assignments, nodes = reader.assignments(), reader.plan_nodes()
+        assignments, nodes = broker.assignments(), broker.plan_nodes()
         moves = plan_rebalance(assignments, nodes)
         waiting = waiting_for_nodes(assignments, nodes)
         _tell_of_waiting(waiting)

@@ -10,7 +10,6 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, TIMEOUT_S, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.groups.lag import lag_rows
@@ -89,8 +88,7 @@ def _views(connection: Connection, interval: float) -> Iterator[tuple[Sample, Sa
 
 def _look(connection: Connection, admin: AdminClient) -> Sample:
     with bootstrap_broker(connection) as broker:
-        reader = ClusterReader(broker)
-        nodes, found = node_rows(reader), reader.partitions()
+        nodes, found = node_rows(broker), broker.partitions()
     partitions = Counter(topic_partition.topic for topic_partition in found)
     unhealthy = Counter(
         topic_partition.topic

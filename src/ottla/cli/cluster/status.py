@@ -1,7 +1,6 @@
 """`ottla cluster status`: one answer for monitoring, and an exit code."""
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.damaged_replicas import read_damage
 from ottla.cli.errors import ExitCode
@@ -13,9 +12,8 @@ from ottla.cli.topics.unhealthy import unhealthy_rows
 def status(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> int:
     """Show whether the cluster is healthy. Exits with 0, with 1 if not, or with 3 if it is down."""
     with bootstrap_broker(connection) as broker:
-        reader = ClusterReader(broker)
-        nodes, quorum, damage = reader.nodes(), reader.quorum(), read_damage(broker)
-        rows = unhealthy_rows(reader, damage)
+        nodes, quorum, damage = broker.nodes(), broker.quorum(), read_damage(broker)
+        rows = unhealthy_rows(broker, damage)
     connection.check_nodes(tolerates_few=True)  # Without a majority nobody is fenced.
     down = [node.node_id for node in nodes if node.fenced]
     problems = [f"node {node} is down" for node in down]

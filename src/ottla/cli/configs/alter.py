@@ -7,7 +7,6 @@ from kio.static.primitive import i8
 
 from ottla.cli.assignments import parse_pairs
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.configs.describe import described
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
@@ -49,7 +48,7 @@ def alter(
         _validate_known(key for key, _ in assigned)
     with bootstrap_broker(connection) as broker:
         if subject.broker is not None:
-            ClusterReader(broker).node(subject.broker)
+            broker.node(subject.broker)
         if kind != BROKER and delete:
             _validate_deleted(broker, subject, delete)
         (answer,) = broker.call(change_request({resource: changes})).responses

@@ -6,7 +6,6 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResul
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker, check
 from ottla.cli.broker_configs import describe_configs
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.configs.resource import NO_SUBJECT, Subject
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
@@ -60,13 +59,13 @@ def described(broker: BrokerCall, subject: Subject) -> dict[str, DescribeConfigs
         (result,) = describe_configs(broker, kind, [name])
         check(result.error_code, str(subject), result.error_message)
         return {config.name: config for config in result.configs}
-    node = ClusterReader(broker).node(subject.broker)
+    node = broker.node(subject.broker)
     if node.fenced:
         raise CommandError(
             f"node {node.node_id} is not running, and only it knows its configuration; start it, or"
             " see what is set for all nodes with --all-brokers"
         )
-    with broker.beside(node.node_id, node.host, node.port) as own:
+    with broker.beside(node) as own:
         return described(own, subject)
 
 

@@ -8,12 +8,7 @@ from kio.schema.metadata.v13.response import MetadataResponsePartition
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import topic_configs
-from ottla.cli.cluster_reader import (
-    ClusterNode,
-    ClusterReader,
-    NodeSettings,
-    Quorum,
-)
+from ottla.cli.cluster_nodes import ClusterNode, NodeSettings, Quorum
 from ottla.cli.connection import Connection
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.errors import CommandError
@@ -45,36 +40,34 @@ class ExaminedCluster(NamedTuple):
 
 def read_cluster(connection: Connection) -> ExaminedCluster:
     with bootstrap_broker(connection, looks=False) as broker:
-        reader = ClusterReader(broker)
-        nodes = reader.nodes()
+        nodes = broker.nodes()
         active = [node for node in nodes if not node.fenced]
         unreachable = connection.problems_of(active, connection.connect_timeout)
         answering = [node for node in active if node.node_id not in unreachable]
-        partitions = reader.partitions()
+        partitions = broker.partitions()
         topics = {topic_partition.topic for topic_partition in partitions}
         minimums = topic_configs(broker, "min.insync.replicas", topics)
         state = ExaminedCluster(
             nodes,
-            {node.node_id: reader.settings(node) for node in answering},
+            {node.node_id: broker.settings(node) for node in answering},
             unreachable,
             Quorum(NO_LEADER, {}, set()),
             partitions,
             {topic: int(value or 1) for topic, value in minimums.items()},
             read_damage(broker) if not unreachable else {},
-            [each for node in answering for each in _directories(reader, node)],
+            [each for node in answering for each in _directories(broker, node)],
             0.0,
         )
         try:  # Last, because the connection is lost if no controller answers.
-            quorum = reader.quorum()
+            quorum = broker.quorum()
             return state._replace(quorum=quorum, controller_ahead_s=_controller_ahead_s(broker))
         except CommandError:
             return state
 
 
-def _directories(reader: ClusterReader, node: ClusterNode) -> list[Directory]:
+def _directories(broker: BrokerCall, node: ClusterNode) -> list[Directory]:
     """None of a node that has gone meanwhile."""
-    request = DescribeLogDirsRequest(topics=())
-    response = reader.ask(node, lambda broker: broker.call(request))
+    response = broker.ask(node, DescribeLogDirsRequest(topics=()))
     return [
         Directory(
             node.node_id, each.log_dir, bool(each.error_code), each.total_bytes, each.usable_bytes

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.doctor.cluster_checks import check_cluster
 from ottla.cli.doctor.cluster_state import read_cluster
@@ -140,7 +139,7 @@ def _check_certificates(connection: Connection) -> Iterator[Finding]:
     import socket
 
     with bootstrap_broker(connection, looks=False) as broker:
-        nodes = [node for node in ClusterReader(broker).nodes() if not node.fenced]
+        nodes = [node for node in broker.nodes() if not node.fenced]
     for address in (Address(node.host, node.port) for node in nodes):
         try:
             with (

@@ -1,8 +1,7 @@
 """`ottla node drain`: other nodes take over what one has."""
 
-from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import alter_configs
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.nodes.votes import hand_over_vote
@@ -39,18 +38,17 @@ def drain(
     validate_positive("--step", step)
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
-        reader = ClusterReader(broker)
-        reader.node(node)
-        moves = planned = _plan(reader, node)
+        broker.node(node)
+        moves = planned = _plan(broker, node)
         if not dry_run:
             alter_configs(broker, {(BROKER, str(node)): {CORDONED_KEY: ALL_DIRECTORIES}})
             settle(broker)
-            moves = planned = _plan(reader, node)
+            moves = planned = _plan(broker, node)
         while planned and not dry_run:
             carry_out(broker, planned, step, rate)
-            planned = _plan(reader, node)  # What was placed on it just before it was cordoned.
+            planned = _plan(broker, node)  # What was placed on it just before it was cordoned.
         if not dry_run:
-            hand_over_vote(broker, reader, node)
+            hand_over_vote(broker, node)
     if as_json:
         print_json(plan_document(moves))
     elif dry_run:
@@ -62,8 +60,8 @@ def drain(
         )
 
 
-def _plan(reader: ClusterReader, node: int) -> list[Move]:
+def _plan(broker: BrokerCall, node: int) -> list[Move]:
     try:
-        return plan_drain(reader.assignments(), reader.plan_nodes(), node)
+        return plan_drain(broker.assignments(), broker.plan_nodes(), node)
     except NoRoom as error:
         raise CommandError(str(error)) from None

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterNode, ClusterReader, NodeSettings
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
+from ottla.cli.cluster_nodes import ClusterNode, NodeSettings
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
@@ -25,22 +25,22 @@ COLUMNS = (
 def list_nodes(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
     """List the nodes of the cluster."""
     with bootstrap_broker(connection) as broker:
-        rows = node_rows(ClusterReader(broker))
+        rows = node_rows(broker)
     print_listing(COLUMNS, rows, as_json=as_json)
 
 
-def node_rows(reader: ClusterReader) -> list[dict[str, Any]]:
-    quorum = reader.quorum()
+def node_rows(broker: BrokerCall) -> list[dict[str, Any]]:
+    quorum = broker.quorum()
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     in_sync: Counter[int] = Counter()
-    for partition in reader.partitions().values():
+    for partition in broker.partitions().values():
         leaders[partition.leader_id] += 1
         replicas.update(partition.replica_nodes)
         in_sync.update(partition.isr_nodes)
     rows = []
-    for node in reader.nodes():
-        settings = reader.settings(node)
+    for node in broker.nodes():
+        settings = broker.settings(node)
         row = {
             "node": node.node_id,
             "address": f"{node.host}:{node.port}",

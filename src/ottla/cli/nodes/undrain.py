@@ -2,7 +2,6 @@
 
 from ottla.cli.broker_call import bootstrap_broker
 from ottla.cli.broker_configs import alter_configs
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.nodes.drain import CORDONED_KEY
 from ottla.cli.output import print_line
@@ -16,7 +15,7 @@ def undrain(node: int, /, *, connection: Connection = DEFAULT_CONNECTION) -> Non
         node: Id of the node.
     """
     with bootstrap_broker(connection) as broker:
-        ClusterReader(broker).node(node)
+        broker.node(node)
         alter_configs(broker, {(BROKER, str(node)): {CORDONED_KEY: None}})
     print_line(
         f"node {node} takes new replicas again; `ottla rebalance` moves its share of the "

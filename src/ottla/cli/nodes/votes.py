@@ -6,18 +6,18 @@ from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
 from kio.static.primitive import i32
 
 from ottla.cli.broker_call import BrokerCall, check
-from ottla.cli.cluster_reader import ClusterReader, Quorum
+from ottla.cli.cluster_nodes import Quorum
 from ottla.protocol.errors import ErrorCode
 
 POLL_S = 0.2
 HAND_OVER_S_MAX = 10.0
 
 
-def hand_over_vote(broker: BrokerCall, reader: ClusterReader, node: int) -> None:
+def hand_over_vote(broker: BrokerCall, node: int) -> None:
     """Of a node that is drained. The nodes see to it; where none can, the quorum gets smaller."""
     deadline = time.monotonic() + HAND_OVER_S_MAX
-    while (quorum := reader.quorum()) is not None and node in quorum.voters:
-        if time.monotonic() > deadline or not _can_be_replaced(reader, quorum):
+    while (quorum := broker.quorum()) is not None and node in quorum.voters:
+        if time.monotonic() > deadline or not _can_be_replaced(broker, quorum):
             if len(quorum.voters) > 1:
                 remove_voter(broker, quorum, node)
             return
@@ -34,5 +34,5 @@ def remove_voter(broker: BrokerCall, quorum: Quorum, node: int) -> None:
         check(response.error_code, f"node {node}", response.error_message)
 
 
-def _can_be_replaced(reader: ClusterReader, quorum: Quorum) -> bool:
-    return any(node.active and node.node_id not in quorum.voters for node in reader.plan_nodes())
+def _can_be_replaced(broker: BrokerCall, quorum: Quorum) -> bool:
+    return any(node.active and node.node_id not in quorum.voters for node in broker.plan_nodes())

@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.output import print_line
@@ -44,9 +43,8 @@ def _missing(connection: Connection, wanted: list[int]) -> str:
     """What there is to wait for; empty when there is nothing."""
     try:
         with bootstrap_broker(connection) as broker:
-            reader = ClusterReader(broker)
-            known = {node.node_id: node for node in reader.nodes()}
-            partitions = reader.partitions()
+            known = {node.node_id: node for node in broker.nodes()}
+            partitions = broker.partitions()
         connection.check_nodes(tolerates_few=True)  # Or what is known may be old.
     except CommandError as error:
         if error.exit_code is not ExitCode.UNREACHABLE:

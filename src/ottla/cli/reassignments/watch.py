@@ -5,7 +5,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.copy_progress import CopyProgress
 from ottla.cli.output import print_line
@@ -23,8 +22,7 @@ def watch(
     """Show the progress of reassignments until they are done, then remove the throttle."""
     rate = parse_rate(throttle)
     with bootstrap_broker(connection) as broker:
-        reader = ClusterReader(broker)
-        nodes = [node.node_id for node in reader.nodes()]
+        nodes = [node.node_id for node in broker.nodes()]
         if rate is not None:
             change_rate(broker, nodes, rate)
         moves = ongoing_moves(broker)
@@ -33,6 +31,6 @@ def watch(
         if moves:
             elect_preferred(broker, [move.topic_partition for move in moves])
         clear_throttle(
-            broker, {topic_partition.topic for topic_partition in reader.partitions()}, nodes
+            broker, {topic_partition.topic for topic_partition in broker.partitions()}, nodes
         )
     print_line(f"{len(moves)} partitions were changed; nothing is throttled")

@@ -6,7 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import ManyErrors
 from ottla.cli.output import print_line, some
@@ -30,7 +29,7 @@ def elect_leaders(
         topics: Names of topics; without any, all of them.
     """
     with bootstrap_broker(connection) as broker:
-        partitions = ClusterReader(broker).partitions()
+        partitions = broker.partitions()
         for topic in topics or ():
             if not any(topic_partition.topic == topic for topic_partition in partitions):
                 raise no_topic(topic)

@@ -1,7 +1,6 @@
 """`ottla topics reassign`: other replicas for the partitions of a topic."""
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, UsageError
 from ottla.cli.output import print_json, print_line
@@ -50,11 +49,10 @@ def reassign_topic(
     validate_positive("--replication-factor", replication_factor)
     wanted = None if replicas is None else _node_ids(replicas)
     with bootstrap_broker(connection) as broker:
-        reader = ClusterReader(broker)
-        assignments = reader.assignments()
+        assignments = broker.assignments()
         topic_partitions = _topic_partitions(assignments, topic, partition)
         if cancel:
-            _cancel(broker, reader, topic_partitions)
+            _cancel(broker, topic_partitions)
             return
         if wanted is None and (pending := ongoing_moves(broker, topic_partitions)):
             raise CommandError(
@@ -62,7 +60,7 @@ def reassign_topic(
             )
         moves = [
             move
-            for move in _moves(reader, assignments, topic, wanted, replication_factor)
+            for move in _moves(broker, assignments, topic, wanted, replication_factor)
             if move.topic_partition in topic_partitions
         ]
         if moves and not dry_run:
@@ -101,7 +99,7 @@ def _topic_partitions(
 
 
 def _moves(
-    reader: ClusterReader,
+    broker: BrokerCall,
     assignments: Assignments,
     topic: str,
     wanted: tuple[int, ...] | None,
@@ -115,20 +113,18 @@ def _moves(
         ]
     assert replication_factor is not None
     try:
-        return plan_replication_factor(assignments, reader.plan_nodes(), topic, replication_factor)
+        return plan_replication_factor(assignments, broker.plan_nodes(), topic, replication_factor)
     except NoRoom as error:
         raise CommandError(str(error)) from None
 
 
-def _cancel(
-    broker: BrokerCall, reader: ClusterReader, topic_partitions: set[TopicPartition]
-) -> None:
+def _cancel(broker: BrokerCall, topic_partitions: set[TopicPartition]) -> None:
     moves = ongoing_moves(broker, topic_partitions)
     if not moves:
         raise CommandError("nothing is being reassigned there")
     take_back(broker, moves)
     topics = {move.topic_partition.topic for move in moves}
     others = {move.topic_partition.topic for move in ongoing_moves(broker)}
-    nodes = [] if others else [node.node_id for node in reader.nodes()]
+    nodes = [] if others else [node.node_id for node in broker.nodes()]
     clear_throttle(broker, topics - others, nodes)
     print_line(f"{len(moves)} partitions keep the replicas that they had")

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ottla.cli.broker_call import bootstrap_broker
-from ottla.cli.cluster_reader import ClusterReader
+from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.damaged_replicas import DamagedReplicas, read_damage
 from ottla.cli.output import print_json, print_line, print_rows
@@ -15,7 +14,7 @@ COLUMNS = ("topic", "partition", "leader", "replicas", "isr", "problem")
 def unhealthy(*, connection: Connection = DEFAULT_CONNECTION, as_json: AsJson = False) -> None:
     """Show the partitions that have no leader, or replicas that are out of sync or damaged."""
     with bootstrap_broker(connection) as broker:
-        rows = unhealthy_rows(ClusterReader(broker), read_damage(broker))
+        rows = unhealthy_rows(broker, read_damage(broker))
     if rows:
         _show(rows, as_json)
     connection.check_nodes(tolerates_few=True)  # Without a majority what is known may be old.
@@ -32,9 +31,9 @@ def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
         print_line("every partition has a leader, and all replicas are in sync")
 
 
-def unhealthy_rows(reader: ClusterReader, damage: DamagedReplicas) -> list[dict[str, Any]]:
+def unhealthy_rows(broker: BrokerCall, damage: DamagedReplicas) -> list[dict[str, Any]]:
     rows = []
-    for topic_partition, partition in sorted(reader.partitions().items()):
+    for topic_partition, partition in sorted(broker.partitions().items()):
         missing = [node for node in partition.replica_nodes if node not in partition.isr_nodes]
         damaged = damage.get(topic_partition, [])
         if partition.leader_id >= 0 and not missing and not damaged:

@@ -9,7 +9,6 @@ from kio.schema.metadata.v13.response import MetadataResponsePartition
 
 from ottla.cli.broker_call import BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import topic_configs
-from ottla.cli.cluster_reader import ClusterReader
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError, ExitCode
 from ottla.cli.output import print_json, print_line, print_rows
@@ -77,16 +76,14 @@ def verify(
     """
     found: list[Found] = []
     with bootstrap_broker(connection) as broker, ExitStack() as stack:
-        reader = ClusterReader(broker)
-        partitions = _chosen(reader.partitions(), topic, partition)
+        partitions = _chosen(broker.partitions(), topic, partition)
         topics = {topic_partition.topic for topic_partition in partitions}
         policies = topic_configs(broker, "cleanup.policy", topics)
-        nodes = {node.node_id: node for node in reader.nodes() if not node.fenced}
+        nodes = {node.node_id: node for node in broker.nodes() if not node.fenced}
         brokers: dict[int, BrokerCall] = {}
         in_sync = {node_id for state in partitions.values() for node_id in state.isr_nodes}
         for node_id in sorted(in_sync & nodes.keys()):
-            other = broker.beside(node_id, nodes[node_id].host, nodes[node_id].port)
-            brokers[node_id] = stack.enter_context(other)
+            brokers[node_id] = stack.enter_context(broker.beside(nodes[node_id]))
         for topic_partition, state in sorted(partitions.items()):
             is_compacted = "compact" in (policies.get(topic_partition.topic) or "")
             found += _verify(brokers, topic_partition, state, is_compacted=is_compacted)
