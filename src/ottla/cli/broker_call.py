@@ -30,7 +30,7 @@ from ottla.protocol.topics import TopicPartition
 UNKNOWN_NODE = -1
 
 _VERSION_KEY = "ottla.version"
-_CORDONED_KEY = "cordoned.log.dirs"
+CORDONED_KEY = "cordoned.log.dirs"
 _NO_CONTROLLER = (
     ErrorCode.not_controller,
     ErrorCode.not_leader_or_follower,
@@ -129,11 +129,11 @@ class BrokerCall:
 
     def settings(self, node: ClusterNode) -> NodeSettings:
         """Nothing is known of one that is fenced or does not answer."""
-        keys = (_VERSION_KEY, _CORDONED_KEY)
+        keys = (_VERSION_KEY, CORDONED_KEY)
         response = self.ask(node, describe_request(BROKER, [str(node.node_id)], keys))
         results = response.results if response else ()
         values = {config.name: config.value for each in results for config in each.configs}
-        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(_CORDONED_KEY)))
+        return NodeSettings(values.get(_VERSION_KEY), bool(values.get(CORDONED_KEY)))
 
     def ask(self, node: ClusterNode, request: Any) -> Any:
         """The response of a node; None of one that is fenced or does not answer."""

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
+from ottla.cli.errors import CommandError
 from ottla.protocol.topics import TopicPartition
 
 
@@ -37,7 +38,7 @@ class Move(NamedTuple):
         return len(self.added)
 
 
-class NoRoom(Exception):
+class NoRoom(CommandError):
     """There are fewer active nodes than replicas; the message says which and what to do."""
 
 

@@ -1,18 +1,16 @@
 """`ottla node drain`: other nodes take over what one has."""
 
-from ottla.cli.broker_call import BrokerCall, bootstrap_broker
+from ottla.cli.broker_call import CORDONED_KEY, BrokerCall, bootstrap_broker
 from ottla.cli.broker_configs import alter_configs
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.errors import CommandError
 from ottla.cli.nodes.votes import hand_over_vote
 from ottla.cli.output import print_json, print_line
 from ottla.cli.parameters import AsJson, Flag, Step, Throttle, validate_positive
 from ottla.cli.reassignment import carry_out, plan_document, print_plan, settle
-from ottla.cli.replica_plan import Move, NoRoom, plan_drain
+from ottla.cli.replica_plan import Move, plan_drain
 from ottla.cli.replication_throttle import parse_rate
 from ottla.client.wire.configs import BROKER
 
-CORDONED_KEY = "cordoned.log.dirs"
 ALL_DIRECTORIES = "*"
 
 
@@ -61,7 +59,4 @@ def drain(
 
 
 def _plan(broker: BrokerCall, node: int) -> list[Move]:
-    try:
-        return plan_drain(broker.assignments(), broker.plan_nodes(), node)
-    except NoRoom as error:
-        raise CommandError(str(error)) from None
+    return plan_drain(broker.assignments(), broker.plan_nodes(), node)

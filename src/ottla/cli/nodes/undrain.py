@@ -1,9 +1,8 @@
 """`ottla node undrain`: a node that was drained takes replicas again."""
 
-from ottla.cli.broker_call import bootstrap_broker
+from ottla.cli.broker_call import CORDONED_KEY, bootstrap_broker
 from ottla.cli.broker_configs import alter_configs
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.nodes.drain import CORDONED_KEY
 from ottla.cli.output import print_line
 from ottla.client.wire.configs import BROKER
 

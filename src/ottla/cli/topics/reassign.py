@@ -12,7 +12,7 @@ from ottla.cli.reassignment import (
     print_plan,
     take_back,
 )
-from ottla.cli.replica_plan import Assignments, Move, NoRoom, plan_replication_factor
+from ottla.cli.replica_plan import Assignments, Move, plan_replication_factor
 from ottla.cli.replication_throttle import clear_throttle, parse_rate
 from ottla.cli.topic_lookup import no_topic
 from ottla.protocol.topics import TopicPartition
@@ -112,10 +112,7 @@ def _moves(
             if topic_partition.topic == topic and replicas != wanted
         ]
     assert replication_factor is not None
-    try:
-        return plan_replication_factor(assignments, broker.plan_nodes(), topic, replication_factor)
-    except NoRoom as error:
-        raise CommandError(str(error)) from None
+    return plan_replication_factor(assignments, broker.plan_nodes(), topic, replication_factor)
 
 
 def _cancel(broker: BrokerCall, topic_partitions: set[TopicPartition]) -> None:
