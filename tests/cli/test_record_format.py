@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from ottla.cli.errors import UsageError
-from ottla.cli.record_format import JsonFormat, TemplateFormat
+from ottla.cli.record_format import TemplateFormat, render_json
 
 
 def message(
@@ -49,7 +49,7 @@ def test_a_template_that_cannot_be_rendered_is_refused(template: str) -> None:
 
 
 def test_json() -> None:
-    rendered = JsonFormat().render(message(value=None, headers=[("a", b"\xff")]))
+    rendered = render_json(message(value=None, headers=[("a", b"\xff")]))
     assert json.loads(rendered) == {
         "topic": "orders",
         "partition": 2,

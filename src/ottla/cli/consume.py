@@ -2,8 +2,10 @@
 
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
+from confluent_kafka import Message
 from cyclopts import Parameter
 
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
@@ -12,10 +14,12 @@ from ottla.cli.group_reader import GroupReader
 from ottla.cli.output import print_line
 from ottla.cli.parameters import AsJson, Flag, validate_positive
 from ottla.cli.partition_reader import PartitionReader
-from ottla.cli.record_format import JsonFormat, RecordFormat, TemplateFormat
+from ottla.cli.record_format import TemplateFormat, render_json
 from ottla.cli.start_position import parse_start
 
 POLL_RECORDS_MAX = 500
+
+Render = Callable[["Message[Any, Any]"], bytes]
 
 
 def consume(
@@ -55,7 +59,7 @@ def consume(
         _validate_tail(tail, group, [from_beginning, offset, timestamp, count])
         follow, offset = False, str(-tail)
     start = parse_start(from_beginning=from_beginning, offset=offset, timestamp=timestamp)
-    record_format = JsonFormat() if as_json else TemplateFormat(format_)
+    render = render_json if as_json else TemplateFormat(format_).render
     reader: PartitionReader | GroupReader
     if group is None:
         reader = PartitionReader(connection, topic, follow=follow)
@@ -70,21 +74,19 @@ def consume(
         if follow and sys.stderr.isatty():
             print_line(f"reading {topic}; press Ctrl-C to stop", sys.stderr)
         if tail is not None:
-            _print_tail(reader, record_format, tail)
+            _print_tail(reader, render, tail)
         else:
-            _print_records(reader, record_format, sys.maxsize if count is None else count)
+            _print_records(reader, render, sys.maxsize if count is None else count)
     finally:
         reader.close()
 
 
-def _print_records(
-    reader: PartitionReader | GroupReader, record_format: RecordFormat, count: int
-) -> None:
+def _print_records(reader: PartitionReader | GroupReader, render: Render, count: int) -> None:
     output = sys.stdout.buffer
     while count and not reader.finished:
         messages = reader.poll(min(count, POLL_RECORDS_MAX))
         for message in messages:
-            output.write(record_format.render(message))
+            output.write(render(message))
         output.flush()
         reader.done_with(messages)
         count -= len(messages)
@@ -96,9 +98,7 @@ def _validate_tail(tail: int, group: str | None, others: list[object]) -> None:
         raise UsageError("--tail says where to read; leave out --group, --count and where to start")
 
 
-def _print_tail(
-    reader: PartitionReader | GroupReader, record_format: RecordFormat, count: int
-) -> None:
+def _print_tail(reader: PartitionReader | GroupReader, render: Render, count: int) -> None:
     """Of the last records of each partition the last of all, as their timestamps say."""
     records = []
     while not reader.finished:
@@ -107,5 +107,5 @@ def _print_tail(
         key=lambda record: (record.timestamp()[1], record.partition() or 0, record.offset() or 0)
     )
     for message in records[-count:]:
-        sys.stdout.buffer.write(record_format.render(message))
+        sys.stdout.buffer.write(render(message))
     sys.stdout.buffer.flush()

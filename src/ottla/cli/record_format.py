@@ -4,7 +4,7 @@ import base64
 import datetime as dt
 import json
 import string
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -14,10 +14,6 @@ FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers"
 NULL = b"null"  # As Kafka's console consumer prints an absent key or value.
 
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
-
-
-class RecordFormat(Protocol):
-    def render(self, message: "Message[Any, Any]") -> bytes: ...
 
 
 class TemplateFormat:
@@ -45,20 +41,18 @@ class TemplateFormat:
         return bytes(rendered + b"\n")
 
 
-class JsonFormat:
+def render_json(message: "Message[Any, Any]") -> bytes:
     """Bytes that are not UTF-8 are written as {"base64": ...}."""
-
-    def render(self, message: "Message[Any, Any]") -> bytes:
-        document = {
-            "topic": message.topic(),
-            "partition": message.partition(),
-            "offset": message.offset(),
-            "timestamp": message.timestamp()[1],
-            "key": json_bytes(message.key()),
-            "value": json_bytes(message.value()),
-            "headers": [[name, json_bytes(value)] for name, value in headers_of(message)],
-        }
-        return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+    document = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": json_bytes(message.key()),
+        "value": json_bytes(message.value()),
+        "headers": [[name, json_bytes(value)] for name, value in headers_of(message)],
+    }
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
 
 
 def headers_of(message: "Message[Any, Any]") -> list[tuple[str, bytes | None]]:

@@ -11,8 +11,8 @@ from kio.schema.share_group_describe.v1.response import DescribedGroup
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
 from ottla.cli.errors import CommandError
 from ottla.cli.groups.group_offsets import ConsumerGroupOffsets, partition_offsets
+from ottla.cli.groups.list import state_name
 from ottla.cli.groups.share_groups import ShareOffset, find_share_group, share_offsets
-from ottla.cli.groups.state_names import state_name
 from ottla.cli.groups.streams_groups import find_streams_group, readers
 from ottla.cli.output import print_json, print_line, print_rows
 from ottla.cli.parameters import AsJson

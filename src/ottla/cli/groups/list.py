@@ -1,5 +1,6 @@
 """`ottla groups list`: names, protocols and states of the groups."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -7,11 +8,12 @@ from kio.schema.list_groups.v5.request import ListGroupsRequest
 
 from ottla.cli.broker_call import check, every_broker
 from ottla.cli.connection import DEFAULT_CONNECTION, Connection
-from ottla.cli.groups.state_names import state_filter, state_name
 from ottla.cli.output import print_listing
 from ottla.cli.parameters import AsJson
 
 COLUMNS = ("group", "protocol", "state")
+
+_WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 Protocol = Literal["classic", "consumer", "share"]
 
@@ -37,7 +39,7 @@ def group_rows(
     connection: Connection, states: Sequence[str] = (), protocols: Sequence[Protocol] = ()
 ) -> list[dict[str, str]]:
     request = ListGroupsRequest(
-        states_filter=tuple(map(state_filter, states)),
+        states_filter=tuple(state.replace("_", "") for state in states),  # In any case.
         types_filter=tuple(protocols),
     )
     rows: list[dict[str, str]] = []
@@ -53,3 +55,8 @@ def group_rows(
             for found in response.groups
         ]
     return sorted(rows, key=lambda row: row["group"])
+
+
+def state_name(kafka_name: str) -> str:
+    """`PreparingRebalance` is shown as `preparing_rebalance`."""
+    return _WORD_START.sub("_", kafka_name).lower()
