@@ -19,7 +19,6 @@ from ottla.testing.simulator.network import Network
 from ottla.testing.simulator.profile import Profile, draw_profile
 from ottla.testing.simulator.scheduler import Scheduler
 from ottla.testing.simulator.simulated_client import SimulatedClient
-from ottla.testing.simulator.trace import Trace
 from ottla.testing.simulator.violation import Stalled
 from ottla.testing.simulator.workloads import Workloads
 
@@ -76,10 +75,6 @@ class Cluster:
             lambda client: self._start([client]),
         )
         self._clients: list[SimulatedClient] = []
-
-    @property
-    def trace(self) -> Trace:
-        return self.scheduler.trace
 
     def run(self) -> None:
         """Raises Violation, Stalled, or what the simulated code raised."""

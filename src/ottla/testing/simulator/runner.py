@@ -107,14 +107,14 @@ def run_seed(seed: int, variant: Variant = AS_DRAWN) -> tuple[Outcome, Sequence[
         gc.enable()
     outcome = Outcome(
         seed,
-        cluster.trace.digest,
+        cluster.scheduler.trace.digest,
         cluster.scheduler.now,
         failure,
         details,
         dict(cluster.scheduler.counts),
         time.process_time() - started_s,
     )
-    return outcome, cluster.trace.lines
+    return outcome, cluster.scheduler.trace.lines
 
 
 def run_seeds(seeds: Iterator[int], jobs: int, variant: Variant = AS_DRAWN) -> Iterator[Outcome]:

@@ -5,6 +5,7 @@ time jumps to the next timer.
 """
 
 import asyncio
+import hashlib
 import random
 from asyncio import Handle
 from collections import Counter, deque
@@ -12,7 +13,6 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from ottla.testing.simulator.trace import Trace
 from ottla.testing.simulator.violation import Stalled
 
 if TYPE_CHECKING:
@@ -21,6 +21,27 @@ if TYPE_CHECKING:
 STEPS_PER_INSTANT_MAX = 200_000  # More than that without time going on is an endless loop.
 
 _Work = tuple["Process | None", Handle | Callable[[], object]]
+
+
+class Trace:
+    """What happened in a run, line by line, and a hash that only equal runs share."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, now: float, who: str, what: str) -> None:
+        line = f"{now:11.6f} {who:<10} {what}"
+        self.lines.append(line)
+        self._hash.update(line.encode())
+
+    def mix(self, data: bytes) -> None:
+        """What is too much to read, such as every byte on the network, but must be the same."""
+        self._hash.update(data)
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
 
 
 class Scheduler:
