@@ -15,7 +15,7 @@ from ottla.testing.simulator.clients.copier import Copier, copier_group
 from ottla.testing.simulator.clients.operator import Operator
 from ottla.testing.simulator.clients.producer import ACKS_ALL, Producer
 from ottla.testing.simulator.clients.queue_worker import QueueWorker
-from ottla.testing.simulator.clients.reader import Reader, read_to_end
+from ottla.testing.simulator.clients.reader import read, read_to_end
 from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.profile import Profile
 from ottla.testing.simulator.simulated_client import SimulatedClient, Work, Works
@@ -83,7 +83,7 @@ class Workloads:
                 "operator",
                 lambda client: [
                     Operator(
-                        client=client,
+                        admin=Admin(client),
                         membership=self._membership,
                         topic=TOPIC,
                         kinds=profile.operations,
@@ -176,7 +176,7 @@ class Workloads:
         )
 
     def _read(self, _: int, client: Client) -> Works:
-        return [Reader(client, self._history, partition).run() for partition in self.partitions]
+        return [read(client, self._history, partition) for partition in self.partitions]
 
     def _consume(self, _: int, client: Client) -> Works:
         return [ConsumerMember(client, self._history, "consumers", TOPIC).run()]

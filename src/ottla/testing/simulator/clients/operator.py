@@ -6,12 +6,13 @@ Each kind of operation is a method. It may fail on the way and be begun again, a
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.clients.admin import Admin, without
-from ottla.testing.simulator.clients.client import Client, RefusedError, Unavailable
-from ottla.testing.simulator.clients.passing_topic import PassingTopic
+from ottla.testing.simulator.clients.client import RefusedError, Unavailable
+from ottla.testing.simulator.clients.passing_topic import pass_topic
 from ottla.testing.simulator.membership import Membership
 from ottla.testing.simulator.violation import Violation
 
@@ -26,35 +27,22 @@ _LOOK_S: Final = 0.2
 _HAND_OVER_LOOKS: Final = 20
 
 
+@dataclass(slots=True, kw_only=True)
 class Operator:
-    def __init__(
-        self,
-        *,
-        client: Client,
-        membership: Membership,
-        topic: str,
-        kinds: Sequence[str],
-        interval_s: float,
-        on_partition_added: Callable[[int], None],
-        partitions: Sequence[TopicPartition],
-    ) -> None:
-        """`partitions` are those of `topic`; the new ones are to be put in there."""
-        self._client = client
-        self._membership = membership
-        self._topic = topic
-        self._kinds = kinds
-        self._interval_s = interval_s
-        self._on_partition_added = on_partition_added
-        self._partitions = partitions
-        self._admin = Admin(client)
-        self._chance = client.chance
-        self._passed_count = 0
+    admin: Admin
+    membership: Membership
+    topic: str
+    kinds: Sequence[str]
+    interval_s: float
+    on_partition_added: Callable[[int], None]
+    partitions: Sequence[TopicPartition]  # Of the topic; new ones are to be put in there.
+    _passed_count: int = 0
 
     async def run(self) -> None:
-        client = self._client
+        client = self.admin.client
         while not client.stopping:
-            await asyncio.sleep(self._chance.expovariate(1.0 / self._interval_s))
-            kind = self._chance.choice(self._kinds)
+            await asyncio.sleep(client.chance.expovariate(1.0 / self.interval_s))
+            kind = client.chance.choice(self.kinds)
             try:
                 if await getattr(self, f"_{kind}")():
                     client.host.scheduler.count(f"operation: {kind}")
@@ -66,47 +54,48 @@ class Operator:
     # Topics.
 
     async def _add_partition(self) -> bool:
-        count = len(self._partitions) + 1
+        count = len(self.partitions) + 1
         if count > PARTITIONS_MAX:
             return False
-        await self._admin.until_done(lambda: self._admin.create_partitions(self._topic, count))
-        self._on_partition_added(count - 1)
+        await self.admin.until_done(lambda: self.admin.create_partitions(self.topic, count))
+        self.on_partition_added(count - 1)
         return True
 
     async def _pass_topic(self) -> bool:
         """One of few names, so that a topic has had others of its name before it."""
         name = f"passing-{self._passed_count % PASSING_NAMES}"
         self._passed_count += 1
-        factor = min(NODES_MIN, len(self._membership.nodes))
-        await PassingTopic(self._admin, name, self._passed_count, factor).live()
+        factor = min(NODES_MIN, len(self.membership.nodes))
+        await pass_topic(self.admin, name, factor)
         return True
 
     # Replicas.
 
     async def _reassign(self) -> bool:
-        replicas = await self._admin.replicas()
+        replicas = await self.admin.replicas()
         if not replicas:
             return False
-        partition = self._chance.choice(sorted(replicas))
-        members = [node.node_id for node in self._membership.nodes if not node.leaving]
-        target = self._chance.sample(members, min(len(members), len(replicas[partition])))
-        if self._chance.random() < 0.1:
-            await self._admin.reassign({partition: None})
+        chance = self.admin.client.chance
+        partition = chance.choice(sorted(replicas))
+        members = [node.node_id for node in self.membership.nodes if not node.leaving]
+        target = chance.sample(members, min(len(members), len(replicas[partition])))
+        if chance.random() < 0.1:
+            await self.admin.reassign({partition: None})
         else:
-            await self._admin.reassign({partition: target})
-            self._client.tell(f"{partition} moves to {target}")
+            await self.admin.reassign({partition: target})
+            self.admin.client.tell(f"{partition} moves to {target}")
         return True
 
     async def _elect(self) -> bool:
-        await self._admin.elect_preferred_leaders()
+        await self.admin.elect_preferred_leaders()
         return True
 
     # Members.
 
     async def _join(self) -> bool:
-        if len(self._membership.nodes) >= NODES_MAX:
+        if len(self.membership.nodes) >= NODES_MAX:
             return False
-        node = self._membership.add()
+        node = self.membership.add()
         served = asyncio.Event()
         node.on_serving.append(lambda _: served.set())
         node.start()
@@ -114,25 +103,25 @@ class Operator:
         return True
 
     async def _leave(self) -> bool:
-        nodes = self._membership.nodes
+        nodes = self.membership.nodes
         if len(nodes) <= NODES_MIN:
             return False
-        node = self._chance.choice(nodes)
+        node = self.admin.client.chance.choice(nodes)
         node.leaving = True
-        self._client.tell(f"{node} is to leave")
+        self.admin.client.tell(f"{node} is to leave")
         broker_id = node.node_id
-        await self._admin.until_done(
-            lambda: self._admin.set_config("cordoned.log.dirs", "*", str(broker_id))
+        await self.admin.until_done(
+            lambda: self.admin.set_config("cordoned.log.dirs", "*", str(broker_id))
         )
         await self._drain(node)
         await self._hand_over_vote(broker_id)
         await self._stop(node)
         await self._drain(node)  # Of what it was given meanwhile.
-        await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
-        await self._admin.until_done(lambda: self._admin.unregister(broker_id))
+        await self.admin.until_done(lambda: self.admin.remove_voters(broker_id))
+        await self.admin.until_done(lambda: self.admin.unregister(broker_id))
         await self._drain(node)  # Should a request that seemed lost have come late.
-        self._client.tell(f"{node} has left")
-        self._membership.remove(node)
+        self.admin.client.tell(f"{node} has left")
+        self.membership.remove(node)
         return True
 
     async def _drain(self, leaving: "SimulatedNode") -> None:
@@ -140,26 +129,26 @@ class Operator:
         broker_id = leaving.node_id
         while True:
             try:
-                replicas = await self._admin.replicas()
+                replicas = await self.admin.replicas()
                 left = {each: on for each, on in replicas.items() if broker_id in on}
                 if not left:
                     return
-                members = [node.node_id for node in self._membership.nodes if not node.leaving]
-                await self._admin.reassign(
+                members = [node.node_id for node in self.membership.nodes if not node.leaving]
+                await self.admin.reassign(
                     {each: without(on, broker_id, members, NODES_MIN) for each, on in left.items()}
                 )
             except Unavailable as error:
-                self._client.tell(f"{leaving} is not drained yet: {error}")
+                self.admin.client.tell(f"{leaving} is not drained yet: {error}")
             await asyncio.sleep(_LOOK_S)
 
     async def _hand_over_vote(self, broker_id: int) -> None:
         """Another node has it soon, if there is one; then the quorum can do without this one."""
         for _ in range(_HAND_OVER_LOOKS):
             with suppress(Unavailable):
-                if broker_id not in {voter.replica_id for voter in await self._admin.voters()}:
+                if broker_id not in {voter.replica_id for voter in await self.admin.voters()}:
                     return
             await asyncio.sleep(_LOOK_S)
-        await self._admin.until_done(lambda: self._admin.remove_voters(broker_id))
+        await self.admin.until_done(lambda: self.admin.remove_voters(broker_id))
 
     async def _stop(self, node: "SimulatedNode") -> None:
         """For good."""
@@ -170,10 +159,10 @@ class Operator:
             await asyncio.sleep(1.0)
         while True:
             try:
-                if await self._admin.is_fenced(node.node_id):
+                if await self.admin.is_fenced(node.node_id):
                     return
             except Unavailable as error:
-                self._client.tell(f"{node} may not be fenced yet: {error}")
+                self.admin.client.tell(f"{node} may not be fenced yet: {error}")
             await asyncio.sleep(_LOOK_S)
 
 

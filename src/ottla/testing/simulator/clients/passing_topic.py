@@ -10,6 +10,7 @@ from typing import Final
 from ottla.protocol.topics import TopicPartition
 from ottla.testing.simulator.checkers.checker import Checker, History
 from ottla.testing.simulator.clients.admin import Admin
+from ottla.testing.simulator.clients.client import Client
 from ottla.testing.simulator.clients.producer import Producer
 from ottla.testing.simulator.clients.reader import Fetcher
 from ottla.testing.simulator.events import Event, Sent, name_of
@@ -31,45 +32,37 @@ class _Writes(Checker):
             self.values.append(event.value)
 
 
-class PassingTopic:
-    def __init__(self, admin: Admin, name: str, number: int, replication_factor: int) -> None:
-        self._admin = admin
-        self._partition = TopicPartition(name, 0)
-        self._number = number
-        self._replication_factor = replication_factor
+async def pass_topic(admin: Admin, topic: str, replication_factor: int) -> None:
+    """From beginning to end, however long that takes."""
+    client, partition = admin.client, TopicPartition(topic, 0)
+    await admin.until_done(
+        lambda: admin.create_topic(topic, partitions_count=1, replication_factor=replication_factor)
+    )
+    writes = _Writes()
+    producer = Producer(
+        client,
+        History([writes]),
+        partition,
+        idempotent=True,
+        pause_s=0.05,
+        version=PRODUCE_BY_ID,
+    )
+    await producer.produce(rounds=ROUNDS)
+    await _read(client, partition, writes.values)
+    topic_id = client.topic_ids[topic]
+    await admin.until_done(lambda: admin.delete_topic(topic_id))
+    client.deleted_topic_ids.add(topic_id)
+    client.forget_topic(topic)
 
-    async def live(self) -> None:
-        """From beginning to end, however long that takes."""
-        admin, topic = self._admin, self._partition.topic
-        await admin.until_done(
-            lambda: admin.create_topic(
-                topic, partitions_count=1, replication_factor=self._replication_factor
+
+async def _read(client: Client, partition: TopicPartition, written: Sequence[bytes]) -> None:
+    """All of it; a new leader may not know at once that it is committed."""
+    fetcher = Fetcher(client, partition, committed=False, version=FETCH_BY_ID)
+    values: list[bytes] = []
+    while len(values) < len(written) or fetcher.end_offset != fetcher.offset:
+        values += [record.value for record in await fetcher.poll(wait_ms=0)]
+        if values != list(written[: len(values)]):
+            raise Violation(
+                f"{partition.topic} has {list(map(name_of, values))}, "
+                f"but {list(map(name_of, written))} was written"
             )
-        )
-        writes = _Writes()
-        producer = Producer(
-            admin.client,
-            History([writes]),
-            self._partition,
-            idempotent=True,
-            pause_s=0.05,
-            version=PRODUCE_BY_ID,
-        )
-        await producer.produce(rounds=ROUNDS)
-        await self._read(writes.values)
-        topic_id = admin.client.topic_ids[topic]
-        await admin.until_done(lambda: admin.delete_topic(topic_id))
-        admin.client.deleted_topic_ids.add(topic_id)
-        admin.client.forget_topic(topic)
-
-    async def _read(self, written: Sequence[bytes]) -> None:
-        """All of it; a new leader may not know at once that it is committed."""
-        fetcher = Fetcher(self._admin.client, self._partition, committed=False, version=FETCH_BY_ID)
-        values: list[bytes] = []
-        while len(values) < len(written) or fetcher.end_offset != fetcher.offset:
-            values += [record.value for record in await fetcher.poll(wait_ms=0)]
-            if values != list(written[: len(values)]):
-                raise Violation(
-                    f"{self._partition.topic} has {list(map(name_of, values))}, "
-                    f"but {list(map(name_of, written))} was written"
-                )

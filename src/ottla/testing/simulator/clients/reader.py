@@ -1,4 +1,4 @@
-"""A consumer of one partition, from its beginning on."""
+"""Reads records of a partition as consumers do."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,25 +26,12 @@ WAIT_MS_MAX = 500
 PARTITION_BYTES_MAX = 65_536
 
 
-class Reader:
-    def __init__(
-        self,
-        client: Client,
-        history: History,
-        partition: TopicPartition,
-        *,
-        committed: bool = False,
-    ) -> None:
-        """`committed` is for a reader that sees only what transactions have committed."""
-        self._client = client
-        self._history = history
-        self._fetcher = Fetcher(client, partition, committed=committed)
-
-    async def run(self) -> None:
-        fetcher = self._fetcher
-        while not self._client.stopping:
-            for record in await fetcher.poll():
-                self._history.tell(Read(self._client.name, fetcher.partition, record))
+async def read(client: Client, history: History, partition: TopicPartition) -> None:
+    """A consumer of one partition, from its beginning on."""
+    fetcher = Fetcher(client, partition, committed=False)
+    while not client.stopping:
+        for record in await fetcher.poll():
+            history.tell(Read(client.name, partition, record))
 
 
 class Fetcher:
