@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parents[1]
 BROKER = ("ottla.cli.main", "ottla.cli.serve", "ottla.node.node_process")
 COMMANDS = (
     *BROKER,
-    "ottla.cli.cluster_nodes",
+    "ottla.cli.broker_call",
     "ottla.cli.consume",
     "ottla.cli.produce",
     "rich.table",
