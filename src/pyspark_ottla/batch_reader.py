@@ -40,7 +40,7 @@ class OttlaReader(DataSourceReader):
         return left
 
     def partitions(self) -> Sequence[InputPartition]:
-        with borrow(self._options) as cluster:
+        with borrow(self._options.cluster) as cluster:
             parts = split_ranges(self._ranges(cluster), self._options.min_partitions)
         settle()
         return parts

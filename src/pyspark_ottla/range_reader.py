@@ -38,7 +38,7 @@ def read_range(
     options: SourceOptions, schema: StructType, wanted: OffsetRange
 ) -> Iterator[pa.RecordBatch]:
     batches = ArrowBatches(options, schema, wanted)
-    with borrow(options) as cluster:
+    with borrow(options.cluster) as cluster:
         for chunk in _RangeReader(options, cluster, wanted, batches.columns).chunks():
             yield batches.build(chunk)
     settle()
@@ -179,4 +179,4 @@ class _RangeReader:
         )
 
     def _new_deadline(self) -> float:
-        return time.monotonic() + self._options.retry_timeout_ms / 1000
+        return time.monotonic() + self._options.cluster.retry_timeout_ms / 1000

@@ -4,25 +4,21 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
-from ottla.client.wire.security import Security
-from ottla.protocol.addresses import parse_servers
+from pyspark_ottla.cluster_options import NAMES as CLUSTER_NAMES
+from pyspark_ottla.cluster_options import ClusterOptions, parse_cluster_options
 from pyspark_ottla.option_names import OptionError, validate_names
 from pyspark_ottla.option_values import OptionValues
 from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes, Position
-from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
-from pyspark_ottla.security_options import default_servers, parse_security
 from pyspark_ottla.subscription import Subscription, parse_subscription
 
-SERVERS = "kafka.bootstrap.servers"
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 STARTS = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
 ENDS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 STRATEGY = "startingOffsetsByTimestampStrategy"
 STREAM_ONLY = ("maxOffsetsPerTrigger", "commitGroup")
 NAMES = (
-    SERVERS,
+    *CLUSTER_NAMES,
     *SUBSCRIPTIONS,
     *STARTS,
     *ENDS,
@@ -34,9 +30,6 @@ NAMES = (
     "includeValueError",
     "failOnDataLoss",
     "kafka.isolation.level",
-    *SECURITY_NAMES,
-    "kafka.client.id",
-    "kafka.request.timeout.ms",
     "kafka.default.api.timeout.ms",
     "kafka.max.partition.fetch.bytes",
     "valueFormat",
@@ -61,7 +54,7 @@ class ValueFormat(enum.Enum):
 
 @dataclass(frozen=True)
 class SourceOptions:
-    bootstrap_servers: str
+    cluster: ClusterOptions
     subscription: Subscription
     start: Position
     end: Position
@@ -73,24 +66,10 @@ class SourceOptions:
     include_value_error: bool
     fail_on_data_loss: bool
     commit_group: str | None
-    client_id: str
-    request_timeout_ms: int
-    retry_timeout_ms: int
     fetch_bytes: int
     value_format: ValueFormat
     value_schema: str | None
     bad_values_are_null: bool
-    security: Security
-
-    def connect(self) -> Cluster:
-        """The cluster; connects on the first request."""
-        return Cluster(
-            self.bootstrap_servers,
-            client_id=self.client_id,
-            request_timeout_ms=self.request_timeout_ms,
-            retry_timeout_ms=self.retry_timeout_ms,
-            security=self.security,
-        )
 
 
 def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> SourceOptions:
@@ -98,9 +77,9 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
     validate_names(options, NAMES)
     values = OptionValues(options)
     _validate_use(values, use)
-    servers = parse_cluster_servers(values)
+    retry_timeout_ms = values.positive("kafka.default.api.timeout.ms") or 60_000
     return SourceOptions(
-        bootstrap_servers=servers,
+        cluster=parse_cluster_options(values, retry_timeout_ms=retry_timeout_ms),
         subscription=parse_subscription(values),
         start=_start(values, use),
         end=_end(values),
@@ -112,14 +91,10 @@ def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> 
         include_value_error=values.flag("includeValueError", False),
         fail_on_data_loss=values.flag("failOnDataLoss", True),
         commit_group=values.text("commitGroup"),
-        client_id=values.text("kafka.client.id") or "ottla-spark",
-        request_timeout_ms=values.positive("kafka.request.timeout.ms") or 30_000,
-        retry_timeout_ms=values.positive("kafka.default.api.timeout.ms") or 60_000,
         fetch_bytes=values.positive("kafka.max.partition.fetch.bytes") or _FETCH_BYTES,
         value_format=_value_format(values),
         value_schema=values.text("valueSchema"),
         bad_values_are_null=values.choice("valueMode", ("failfast", "permissive")) == "permissive",
-        security=parse_security(values, servers),
     )
 
 
@@ -130,17 +105,6 @@ def _validate_use(values: OptionValues, use: Use | None) -> None:
     for name in ENDS if use is Use.STREAM else ():
         if values.text(name) is not None:
             raise OptionError(f"option {name} is for batch queries; a stream has no end")
-
-
-def parse_cluster_servers(values: OptionValues) -> str:
-    text = values.text(SERVERS) or default_servers()
-    if text is None:
-        raise OptionError(f"option {SERVERS} is missing: host:port of one or more brokers")
-    try:
-        parse_servers(text)
-    except ValueError as error:
-        raise OptionError(f"option {SERVERS}: {error}") from None
-    return text
 
 
 def _isolation(values: OptionValues) -> Isolation:

@@ -152,7 +152,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _cluster(self) -> Cluster:
         if self._open_cluster is None:
-            self._open_cluster = self._options.connect()
+            self._open_cluster = self._options.cluster.connect()
         return self._open_cluster
 
     def _ask_initial(self) -> StreamOffset:

@@ -31,7 +31,7 @@ def test_names_are_of_any_case_and_values_as_they_are() -> None:
     options = parse_source_options(
         {"KAFKA.Bootstrap.Servers": "h:1", "subscribepattern": "A.*", "INCLUDEHEADERS": "True"}
     )
-    assert options.bootstrap_servers == "h:1"
+    assert options.cluster.bootstrap_servers == "h:1"
     assert options.subscription.pattern == "A.*"
     assert options.include_headers
 
@@ -55,9 +55,9 @@ def test_everything_given() -> None:
 
 def test_settings_of_the_client() -> None:
     assert parse_dotted("kafka.isolation.level", "read_committed").isolation == 1
-    assert parse_dotted("kafka.client.id", "me").client_id == "me"
-    assert parse_dotted("kafka.request.timeout.ms", "5").request_timeout_ms == 5
-    assert parse_dotted("kafka.default.api.timeout.ms", "6").retry_timeout_ms == 6
+    assert parse_dotted("kafka.client.id", "me").cluster.client_id == "me"
+    assert parse_dotted("kafka.request.timeout.ms", "5").cluster.request_timeout_ms == 5
+    assert parse_dotted("kafka.default.api.timeout.ms", "6").cluster.retry_timeout_ms == 6
     assert parse_dotted("kafka.security.protocol", "PLAINTEXT")
 
 

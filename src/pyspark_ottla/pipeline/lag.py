@@ -18,7 +18,7 @@ def count_lag(pipeline: Pipeline, reached: Reached) -> int | None:
     read = {partition.topic for partition in reached.next_offsets}
     try:
         for options in (_options(pipeline, each) for each in pipeline.sources.values()):
-            with options.connect() as cluster:
+            with options.cluster.connect() as cluster:
                 topics = options.subscription.find_topics(cluster)
                 partitions = options.subscription.partitions_of(topics)
                 wanted = [partition for partition in partitions if partition.topic in read]

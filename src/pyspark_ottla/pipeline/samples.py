@@ -53,7 +53,7 @@ def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
     """The last records of each partition, as an Arrow table."""
     given = batch_options(pipeline, source)
     options = parse_source_options(given, Use.BATCH)
-    with options.connect() as cluster:
+    with options.cluster.connect() as cluster:
         topics = options.subscription.find_topics(cluster)
         partitions = options.subscription.partitions_of(topics)
         first = known_offsets(cluster, dict.fromkeys(partitions, EARLIEST), options.isolation)

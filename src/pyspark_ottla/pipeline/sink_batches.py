@@ -22,7 +22,7 @@ def find_last_batch(pipeline: Pipeline, query: str) -> int | None:
     if options is None:
         return None
     parsed = parse_sink_options(options, is_stream=True)
-    with parsed.connect() as cluster:
+    with parsed.cluster.connect() as cluster:
         decision = Decisions(cluster, parsed.sink_id).last()
     return None if decision is None else decision.batch.batch_id
 
@@ -32,7 +32,8 @@ def abandon_sink(pipeline: Pipeline, query: str) -> None:
     options = _topic_options(pipeline, query)
     if options is not None:
         parsed = parse_sink_options(options, is_stream=True)
-        abort_prepared(parsed.bootstrap_servers, parsed.sink_id, parsed.security)
+        cluster = parsed.cluster
+        abort_prepared(cluster.bootstrap_servers, parsed.sink_id, cluster.security)
 
 
 def _topic_options(pipeline: Pipeline, query: str) -> dict[str, str] | None:

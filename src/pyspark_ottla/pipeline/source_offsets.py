@@ -23,7 +23,7 @@ def find_offsets(pipeline: Pipeline, source: Source, start: str) -> dict[TopicPa
     """
     options = parse_source_options(source_options(pipeline, source), Use.STREAM)
     try:
-        with options.connect() as cluster:
+        with options.cluster.connect() as cluster:
             topics = options.subscription.find_topics(cluster)
             partitions = options.subscription.partitions_of(topics)
             if start.isdecimal():
@@ -44,7 +44,7 @@ def find_first_offsets(pipeline: Pipeline, source: Source) -> dict[TopicPartitio
     """Where the source begins for a query without a checkpoint."""
     options = parse_source_options(source_options(pipeline, source), Use.STREAM)
     try:
-        with options.connect() as cluster:
+        with options.cluster.connect() as cluster:
             topics = options.subscription.find_topics(cluster)
             partitions = options.subscription.partitions_of(topics)
             position = options.start

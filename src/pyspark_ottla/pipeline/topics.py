@@ -1,6 +1,7 @@
 """A pipeline's topics: those it reads must exist, those it writes are created."""
 
 import difflib
+from dataclasses import replace
 
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
@@ -45,16 +46,12 @@ def _check_source(pipeline: Pipeline, source: Source, problems: list[Problem]) -
     except OptionError as error:
         problems.append(Problem(source.line, f"{title}: {error}"))
         return
+    brief = replace(options.cluster, client_id=_CLIENT_ID, retry_timeout_ms=_FIRST_TIMEOUT_MS)
     try:
-        with Cluster(
-            options.bootstrap_servers,
-            client_id=_CLIENT_ID,
-            retry_timeout_ms=_FIRST_TIMEOUT_MS,
-            security=options.security,
-        ) as cluster:
+        with brief.connect() as cluster:
             known = {name for name, topic in cluster.topics().items() if not topic.is_internal}
     except WireError as error:
-        reason = f"no broker at {options.bootstrap_servers} answers ({error})"
+        reason = f"no broker at {brief.bootstrap_servers} answers ({error})"
         hint = "start one with `ottla serve` or name another with --bootstrap-server"
         problems.append(Problem(source.line, f"{title}: {reason}; {hint}"))
         return
@@ -119,7 +116,7 @@ def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
 
 def _connect_sink(pipeline: Pipeline, sink: Sink) -> Cluster:
     """Its own options may name another cluster than the pipeline's."""
-    return parse_sink_options(topic_options(pipeline, sink), is_stream=True).connect()
+    return parse_sink_options(topic_options(pipeline, sink), is_stream=True).cluster.connect()
 
 
 def _connect(pipeline: Pipeline) -> Cluster:

@@ -5,28 +5,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.security import Security
 from ottla.records.compression import Compression
+from pyspark_ottla.cluster_options import NAMES as CLUSTER_NAMES
+from pyspark_ottla.cluster_options import ClusterOptions, parse_cluster_options
 from pyspark_ottla.option_names import OptionError, validate_names
 from pyspark_ottla.option_values import OptionValues
-from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
-from pyspark_ottla.security_options import parse_security
-from pyspark_ottla.source_options import SERVERS, parse_cluster_servers
 
 COMPRESSION = "compression"
 KAFKA_COMPRESSION = "kafka.compression.type"
 NAMES = (
-    SERVERS,
+    *CLUSTER_NAMES,
     "topic",
     "delivery",
     "sinkId",
     "batchId",
     COMPRESSION,
     KAFKA_COMPRESSION,
-    *SECURITY_NAMES,
-    "kafka.client.id",
-    "kafka.request.timeout.ms",
     "kafka.delivery.timeout.ms",
     "kafka.transaction.timeout.ms",
     # Spark's own, which it passes on.
@@ -50,27 +44,13 @@ class Delivery(enum.StrEnum):
 
 @dataclass(frozen=True)
 class SinkOptions:
-    bootstrap_servers: str
+    cluster: ClusterOptions
     topic: str | None  # None: from the rows.
     delivery: Delivery
     sink_id: str  # Empty unless delivery is exactly once.
     batch_id: int  # For an exactly-once write that is not a stream.
     compression: Compression
-    client_id: str
-    request_timeout_ms: int
-    retry_timeout_ms: int
     transaction_timeout_ms: int  # For brokers without two-phase commit.
-    security: Security
-
-    def connect(self) -> Cluster:
-        """The cluster; connects on the first request."""
-        return Cluster(
-            self.bootstrap_servers,
-            client_id=self.client_id,
-            request_timeout_ms=self.request_timeout_ms,
-            retry_timeout_ms=self.retry_timeout_ms,
-            security=self.security,
-        )
 
 
 def validate_mode(*, overwrite: bool) -> None:
@@ -83,20 +63,16 @@ def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOp
     validate_names(options, NAMES)
     values = OptionValues(options)
     delivery = _delivery(values, is_stream)
-    servers = parse_cluster_servers(values)
+    retry_timeout_ms = values.positive("kafka.delivery.timeout.ms") or 120_000
     return SinkOptions(
-        bootstrap_servers=servers,
+        cluster=parse_cluster_options(values, retry_timeout_ms=retry_timeout_ms),
         topic=_topic(values),
         delivery=delivery,
         sink_id=_sink_id(values, delivery),
         batch_id=_batch_id(values, delivery, is_stream),
         compression=_compression(values),
-        client_id=values.text("kafka.client.id") or "ottla-spark",
-        request_timeout_ms=values.positive("kafka.request.timeout.ms") or 30_000,
-        retry_timeout_ms=values.positive("kafka.delivery.timeout.ms") or 120_000,
         transaction_timeout_ms=values.positive("kafka.transaction.timeout.ms")
         or _TRANSACTION_TIMEOUT_MS,
-        security=parse_security(values, servers),
     )
 
 

@@ -45,7 +45,7 @@ def prepare(
     portions: Iterator[Portion],
 ) -> Outcome:
     """`task` is partition and attempt. A batch already decided is not written again."""
-    with borrow(options) as cluster:
+    with borrow(options.cluster) as cluster:
         decisions = Decisions(cluster, batch.sink_id)
 
         def is_late() -> bool:
@@ -213,6 +213,6 @@ def _coordinator(cluster: Cluster, transaction: OpenTransaction) -> tuple[str, i
 
 def _abort_if_possible(options: SinkOptions, transaction: OpenTransaction) -> None:
     """Abort at once, so that nobody waits for it; if that fails, the sink's next commit does it."""
-    brief = dataclasses.replace(options, retry_timeout_ms=_ABORT_TIMEOUT_MS)
+    brief = dataclasses.replace(options.cluster, retry_timeout_ms=_ABORT_TIMEOUT_MS)
     with contextlib.suppress(WireError), brief.connect() as cluster:
         abort_transactions(cluster, [transaction])

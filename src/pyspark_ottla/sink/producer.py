@@ -73,7 +73,7 @@ class TaskProducer:
         )
         self._asking = cluster
         self._borrowed = ExitStack()
-        self._sending = self._borrowed.enter_context(borrow(options))
+        self._sending = self._borrowed.enter_context(borrow(options.cluster))
         self._sending.learn_from(cluster)
         self._thread = ThreadPoolExecutor(1)
         self._under_way: Future[None] | None = None

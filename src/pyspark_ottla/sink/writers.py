@@ -113,7 +113,7 @@ def _write_at_least_once(
 ) -> TaskMessage:
     partition = context.partitionId()
     with (
-        borrow(options) as cluster,
+        borrow(options.cluster) as cluster,
         TaskProducer(options, cluster, init_producer(cluster), first_partition=partition) as writer,
     ):
         for portion in portions(iterator):
@@ -144,7 +144,7 @@ def _commit(options: SinkOptions, batch_id: int, messages: Sequence[TaskMessage]
         first.query_id,
         tuple(message.prepared for message in messages if message.prepared is not None),
     )
-    with borrow(options) as cluster:
+    with borrow(options.cluster) as cluster:
         _note_coordinators(cluster, decision.batch, messages)
         before = commit_batch(cluster, decision, _kept_claims)
     is_first_of_run = before is None or before.batch.run_id != first.run_id
@@ -166,5 +166,5 @@ def _note_coordinators(cluster: Cluster, batch: BatchName, messages: Sequence[Ta
 
 
 def _abort(options: SinkOptions, batch_id: int, run_id: str) -> None:
-    with borrow(options) as cluster:
+    with borrow(options.cluster) as cluster:
         abort_batch(cluster, BatchName(options.sink_id, batch_id, run_id))

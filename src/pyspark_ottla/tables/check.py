@@ -14,11 +14,12 @@ from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST
+from pyspark_ottla.cluster_options import SERVERS
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.positions import known_offsets
 from pyspark_ottla.range_reader import read_range
-from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_source_options
+from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.locations import open_location
 from pyspark_ottla.tables.table import Table, TableNotFound
@@ -60,7 +61,7 @@ def check_table(table: Table, topic: str, bootstrap_servers: str) -> list[Checke
         Use.BATCH,
     )
     topic_partitions = [TopicPartition(topic, partition) for partition in ends]
-    with options.connect() as cluster:
+    with options.cluster.connect() as cluster:
         options.subscription.validate_found(options.subscription.find_topics(cluster))
         firsts = known_offsets(
             cluster, dict.fromkeys(topic_partitions, EARLIEST), options.isolation

@@ -10,11 +10,12 @@ from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST
+from pyspark_ottla.cluster_options import SERVERS
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.positions import known_offsets
 from pyspark_ottla.range_reader import read_range
-from pyspark_ottla.source_options import SERVERS, SourceOptions, Use, parse_source_options
+from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableError, directory_of, parse_address
 from pyspark_ottla.tables.batch import Ends, validate_sink_id
@@ -182,7 +183,7 @@ def _ends(table: Table, sink_id: str) -> Ends:
 
 
 def _partitions(options: SourceOptions, topic: str) -> list[str]:
-    with options.connect() as cluster:
+    with options.cluster.connect() as cluster:
         return [str(partition) for partition in _find(cluster, topic).leaders]
 
 
@@ -194,7 +195,7 @@ def _find(cluster: Cluster, name: str) -> Topic:
 
 
 def _first_values(options: SourceOptions, topic: str) -> list[Any]:
-    with options.connect() as cluster:
+    with options.cluster.connect() as cluster:
         found = _find(cluster, topic)
         topic_partitions = [TopicPartition(topic, partition) for partition in found.leaders]
         starts = known_offsets(

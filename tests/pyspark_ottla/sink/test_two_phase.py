@@ -119,7 +119,7 @@ _kept = KeptClaims()  # Of a process.
 
 
 def commit_in_another_process(options: SinkOptions, decision: Decision) -> None:
-    with borrow(options) as cluster:
+    with borrow(options.cluster) as cluster:
         commit_batch(cluster, decision, _kept)
 
 
