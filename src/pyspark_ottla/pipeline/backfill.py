@@ -23,12 +23,13 @@ from pyspark_ottla.pipeline.changes import Remembered, with_fields, with_record
 from pyspark_ottla.pipeline.coverage import find_begins, live_stretches
 from pyspark_ottla.pipeline.frames import FrameError, build_frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
+from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.record import Record, RecordFile
 from pyspark_ottla.pipeline.run_lock import BACKFILL, RunLock
 from pyspark_ottla.pipeline.samples import batch_options, columns_of
 from pyspark_ottla.pipeline.shape import Shape
-from pyspark_ottla.pipeline.source_offsets import Offsets, find_offsets, offsets_as_json
+from pyspark_ottla.pipeline.source_offsets import find_offsets, offsets_as_json
 from pyspark_ottla.pipeline.spark_errors import describe_error, may_pass
 from pyspark_ottla.pipeline.stretches import Stretch, between, overlap, subtract
 from pyspark_ottla.pipeline.topics import is_compacted
@@ -43,6 +44,7 @@ from pyspark_ottla.pipeline.writers import (
     topic_options,
 )
 from pyspark_ottla.sink.options import SINK_ID_CHARACTERS_MAX
+from pyspark_ottla.stream_offsets import Offsets
 from pyspark_ottla.tables.address import TableError
 
 RECORDS_MAX = 1_000_000  # Default size of a portion.
@@ -89,9 +91,9 @@ def backfill_pipeline(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Summary:
     """Raises PipelineError if it is impossible; an unfinished one continues at the next call."""
-    if ":" in pipeline.checkpoints.split("/")[0]:
+    if has_scheme(pipeline.checkpoints):
         reason = f"checkpoints at {pipeline.checkpoints} are not reached from here"
-        raise _error(pipeline, 0, f"{reason}, so what the run has read is not known")
+        raise pipeline.error(f"{reason}, so what the run has read is not known")
     lock = RunLock(pipeline, name=BACKFILL)
     lock.take()
     try:
@@ -146,7 +148,7 @@ class _Backfilling:
         for name in self._wanted.sinks:
             if name not in self._pipeline.sinks:
                 known = ", ".join(self._pipeline.sinks)
-                raise _error(self._pipeline, 0, f"there is no sink {name}; there are {known}")
+                raise self._pipeline.error(f"there is no sink {name}; there are {known}")
         frames = validate_pipeline(self._spark, self._pipeline)
         remembered = Remembered(self._spark, self._pipeline, frames)
         remembered.validate()
@@ -157,7 +159,7 @@ class _Backfilling:
         ]
         problems = problems or list(self._compacted()) or list(self._unknown())
         if problems:
-            raise PipelineError(str(self._pipeline.path), problems)
+            raise PipelineError(self._pipeline.path, problems)
         return remembered.shapes
 
     def _compacted(self) -> Iterator[Problem]:
@@ -249,14 +251,14 @@ class _Backfilling:
                     TopicWriter(options).write(frame, index)
                 return
             except FrameError as error:
-                raise PipelineError(str(self._pipeline.path), [error.problem]) from error
+                raise PipelineError(self._pipeline.path, [error.problem]) from error
             except TableError as error:
-                raise _error(self._pipeline, 0, f"{backfill.query}: {error}") from error
+                raise self._pipeline.error(f"{backfill.query}: {error}") from error
             except PySparkException as error:
                 if attempt + 1 < _ATTEMPTS_MAX and may_pass(error):
                     continue
                 message = f"{backfill.query}: {describe_error(error).message}"
-                raise _error(self._pipeline, 0, message) from error
+                raise self._pipeline.error(message) from error
 
     def _open(self, source: Source, portion: list[Stretch]) -> DataFrame:
         own = [each for each in portion if each.source == source.name]
@@ -322,7 +324,3 @@ def _range_options(stretches: list[Stretch]) -> dict[str, str]:
         ),
         "endingOffsets": offsets_as_json({each.topic_partition: each.end for each in stretches}),
     }
-
-
-def _error(pipeline: Pipeline, line: int, message: str) -> PipelineError:
-    return PipelineError(str(pipeline.path), [Problem(line, message)])

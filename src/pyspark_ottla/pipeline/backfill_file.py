@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.record import write_file
 from pyspark_ottla.pipeline.stretches import Stretch, portions
 
@@ -50,8 +49,7 @@ class BackfillFile:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             reason = f"{self._path} is not what a backfill has written ({error!r})"
             hint = "without it backfilled rows would be written again"
-            problem = Problem(0, f"{reason}; {hint}")
-            raise PipelineError(str(self._pipeline.path), [problem]) from None
+            raise self._pipeline.error(f"{reason}; {hint}") from None
 
     def add(self, query: str, target: str, stretches: list[Stretch], records_max: int) -> Backfill:
         before = self.read()

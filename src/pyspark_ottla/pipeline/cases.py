@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.problems import PipelineError
 
 _BATCH_KEYS = ("given", "expect", "refused", "watermark", "fails")
 _SUFFIX = ".test.yaml"
@@ -54,7 +54,7 @@ def find_cases(pipeline: Pipeline) -> list[Case]:
         found += [_case(pipeline, path, name, *each) for name, each in cases.items()]
     if not found:
         reason = f"it has no tests: write some in {beside.name}, or under tests: in the file"
-        raise PipelineError(str(pipeline.path), [Problem(0, reason)])
+        raise pipeline.error(reason)
     return found
 
 
@@ -65,21 +65,21 @@ def _read(path: Path, key: str) -> dict[str, tuple[int, Any]]:
         node = yaml.compose(text, yaml.SafeLoader)
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise PipelineError(str(path), [Problem(0, f"this is not YAML: {error}")]) from None
+        raise PipelineError.at(path, 0, f"this is not YAML: {error}") from None
     if key:
         values = {} if node is None else {name.value: value for name, value in node.value}
         node, document = values.get(key), (document or {}).get(key)
     if document is None:
         return {}
     if not isinstance(node, yaml.MappingNode):
-        raise PipelineError(str(path), [Problem(1, "tests are a mapping of names to cases")])
+        raise PipelineError.at(path, 1, "tests are a mapping of names to cases")
     lines = {name.value: name.start_mark.line + 1 for name, _ in node.value}
     return {str(name): (lines[str(name)], content) for name, content in document.items()}
 
 
 def _case(pipeline: Pipeline, path: Path, name: str, line: int, content: Any) -> Case:
     def wrong(message: str) -> PipelineError:
-        return PipelineError(str(path), [Problem(line, f"test {name}: {message}")])
+        return PipelineError.at(path, line, f"test {name}: {message}")
 
     if not isinstance(content, dict):
         raise wrong("give given and expect, or batches")

@@ -50,7 +50,7 @@ class Remembered:
             if not change.is_safe
         ]
         if problems:
-            raise PipelineError(str(self._pipeline.path), problems)
+            raise PipelineError(self._pipeline.path, problems)
 
     def write(self, begins: Begins, added: Added) -> None:
         """`begins` says where the queries begin that have read nothing yet."""

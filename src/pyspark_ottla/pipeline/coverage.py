@@ -14,13 +14,13 @@ from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.record import Record, RecordFile, Written
 from pyspark_ottla.pipeline.sink_batches import find_last_batch
 from pyspark_ottla.pipeline.source_offsets import (
-    Offsets,
     find_first_offsets,
     offsets_as_json,
     offsets_from_json,
 )
 from pyspark_ottla.pipeline.stretches import ENDLESS, Stretch, between
 from pyspark_ottla.pipeline.writers import query_names, query_target
+from pyspark_ottla.stream_offsets import Offsets
 
 _EARLIEST = "earliest"
 

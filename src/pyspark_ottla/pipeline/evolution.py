@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
 from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.samples import read_newest
 from pyspark_ottla.pipeline.schema_text import field_names
 
@@ -60,8 +59,7 @@ def _find_new(pipeline: Pipeline, source: Source, known: Collection[str]) -> dic
     try:
         values = read_newest(pipeline, plain, _SAMPLE)["value"].to_pylist()
     except WireError as error:
-        problem = Problem(source.line, f"source {source.name}: {error}")
-        raise PipelineError(str(pipeline.path), [problem]) from error
+        raise pipeline.error(f"source {source.name}: {error}", source.line) from error
     types = guess_format(values).fields
     taken = {f"_{name}" for name in ("key", "topic", "partition", "offset", "timestamp", "headers")}
     return {

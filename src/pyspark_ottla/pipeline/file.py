@@ -8,7 +8,7 @@ from pyspark_ottla.pipeline.dataset_sections import read_sources, read_steps, va
 from pyspark_ottla.pipeline.document import Document, Section, Text, read_document
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.paths import resolve_path
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.sink_sections import read_sinks
 from pyspark_ottla.security_options import default_servers
 
@@ -43,7 +43,7 @@ def load_pipeline(
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise PipelineError(str(path), [Problem(0, f"cannot be read: {reason}")]) from None
+        raise PipelineError.at(path, 0, f"cannot be read: {reason}") from None
     document = Document()
     root = read_document(text, document)
     pipeline = None
@@ -51,7 +51,7 @@ def load_pipeline(
         document.variables = _variables(root, variables or {})
         pipeline = _pipeline(root, path, bootstrap_servers, checkpoints)
     if pipeline is None or document.problems:
-        raise PipelineError(str(path), document.problems)
+        raise PipelineError(path, document.problems)
     return pipeline
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, TimestampType
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
 from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.samples import read_newest
 from pyspark_ottla.pipeline.validate import validate_topics
 from pyspark_ottla.tables.json_inference import complete, infer_fields
@@ -35,7 +35,7 @@ def write_pipeline(path: Path, topic: str, sink: str, bootstrap_servers: str) ->
     Raises PipelineError if the topic does not exist, or a file already does.
     """
     if path.exists():
-        raise PipelineError(str(path), [Problem(0, "is there already; give another name")])
+        raise PipelineError.at(path, 0, "is there already; give another name")
     values = read_values(path, topic, bootstrap_servers)
     guess = guess_format(values)
     path.write_text(render(path.stem, topic, sink, bootstrap_servers, guess))
@@ -61,7 +61,7 @@ def read_values(path: Path, topic: str, bootstrap_servers: str) -> list[bytes | 
     try:
         values: list[bytes | None] = read_newest(pipeline, source, _SAMPLE)["value"].to_pylist()
     except WireError as error:
-        raise PipelineError(str(path), [Problem(0, str(error))]) from error
+        raise PipelineError.at(path, 0, str(error)) from error
     return values
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark_ottla.pipeline.document import Text
+from pyspark_ottla.pipeline.problems import PipelineError
 
 
 class Otherwise(enum.StrEnum):
@@ -117,6 +118,10 @@ class Pipeline:
     def datasets(self) -> list[Source | Step]:
         """Sources and steps, each after its possible inputs."""
         return [*self.sources.values(), *self.steps.values()]
+
+    def error(self, message: str, line: int = 0) -> PipelineError:
+        """To be raised; `line` is where the file is to be changed, if anywhere."""
+        return PipelineError.at(self.path, line, message)
 
 
 def any_quarantined(expectations: tuple[Expectation, ...]) -> bool:

@@ -6,8 +6,13 @@ from pathlib import Path
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
+def has_scheme(text: str) -> bool:
+    """Whether it is not a local path, such as s3a://bucket/orders."""
+    return _SCHEME.match(text) is not None
+
+
 def resolve_path(directory: Path, text: str) -> str:
-    """Absolute; leaves anything with a scheme, such as s3a:, unchanged."""
-    if _SCHEME.match(text):
+    """Absolute; leaves anything with a scheme unchanged."""
+    if has_scheme(text):
         return str(text)
     return str((directory / text).resolve())

@@ -34,7 +34,7 @@ def preview_pipeline(
     """Of one source or step, or of all. Raises PipelineError."""
     known = [dataset.name for dataset in pipeline.datasets]
     if step and step not in known:
-        raise _error(pipeline, 0, f"there is no source or step {step}; there are {known}")
+        raise pipeline.error(f"there is no source or step {step}; there are {known}")
     validate_topics(pipeline)
     apply_settings(spark, pipeline.spark_settings)
 
@@ -43,14 +43,13 @@ def preview_pipeline(
             table = read_newest(pipeline, source, sample)
         except BadValue as error:
             hint = "bad-values: drop or quarantine lets others through"
-            message = f"source {source.name}: {error}; {hint}"
-            raise _error(pipeline, source.line, message) from error
+            raise pipeline.error(f"source {source.name}: {error}; {hint}", source.line) from error
         return spark.createDataFrame(table)
 
     problems: list[Problem] = []
     frames = build_frames(spark, pipeline, problems, open_source)
     if problems:
-        raise PipelineError(str(pipeline.path), problems)
+        raise PipelineError(pipeline.path, problems)
     for dataset in pipeline.datasets:
         if not step or dataset.name == step:
             kind = "source" if isinstance(dataset, Source) else "step"
@@ -58,7 +57,7 @@ def preview_pipeline(
                 yield _preview(frames, dataset.name, kind, rows)
             except PySparkException as error:
                 message = f"{kind} {dataset.name}: {describe_error(error).message}"
-                raise _error(pipeline, dataset.line, message) from error
+                raise pipeline.error(message, dataset.line) from error
 
 
 def _preview(frames: Frames, name: str, kind: str, rows: int) -> Preview:
@@ -70,7 +69,3 @@ def _preview(frames: Frames, name: str, kind: str, rows: int) -> Preview:
             refused[reason.decode()] = refused.get(reason.decode(), 0) + 1
     shown = table.slice(0, rows).to_pylist()
     return Preview(name, kind, table.column_names, shown, len(table), refused)
-
-
-def _error(pipeline: Pipeline, line: int, message: str) -> PipelineError:
-    return PipelineError(str(pipeline.path), [Problem(line, message)])

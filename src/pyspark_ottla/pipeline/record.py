@@ -10,7 +10,6 @@ process dies in between, the next reader of the record does it.
 
 import json
 import os
-import re
 import tempfile
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,13 +18,11 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.shape import Shape
 from pyspark_ottla.pipeline.stretches import Stretch
 
 NAME = "ottla.json"
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,10 @@ class RecordFile:
     """`spark` is needed for checkpoints outside this process's reach."""
 
     def __init__(self, pipeline: Pipeline, spark: Any = None) -> None:
-        self._path = str(pipeline.path)
+        self._pipeline = pipeline
         self._directory = pipeline.checkpoints
         is_remote = type(spark).__module__.startswith("pyspark.sql.connect.")
-        self._spark = spark if is_remote or _SCHEME.match(self._directory) else None
+        self._spark = spark if is_remote or has_scheme(self._directory) else None
 
     @property
     def is_local(self) -> bool:
@@ -97,8 +94,7 @@ class RecordFile:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             reason = f"{self._directory}/{NAME} is not what a run has written ({error!r})"
             hint = "without it changes since the last run are not seen"
-            problem = Problem(0, f"{reason}; remove it to go on, but {hint}")
-            raise PipelineError(self._path, [problem]) from None
+            raise self._pipeline.error(f"{reason}; remove it to go on, but {hint}") from None
         return self._set_aside(record) if record.set_aside else record
 
     def has_checkpoint(self, query: str) -> bool:

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from pyspark_ottla.pipeline.backfill_file import BackfillFile
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.record import Record, RecordFile
 from pyspark_ottla.pipeline.run_lock import BACKFILL, find_runner
 from pyspark_ottla.pipeline.shape import describe_sink
@@ -54,7 +53,7 @@ def _validate_no_backfill(pipeline: Pipeline) -> None:
     runner = find_runner(pipeline, BACKFILL)
     if runner is not None:
         reason = f"a sink was renamed, and a backfill of it runs, as process {runner}"
-        raise PipelineError(str(pipeline.path), [Problem(0, f"{reason}; wait for it")])
+        raise pipeline.error(f"{reason}; wait for it")
 
 
 def _renamed(pipeline: Pipeline, record: Record, old: str, new: str) -> Record:

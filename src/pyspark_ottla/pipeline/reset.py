@@ -13,12 +13,13 @@ from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.changes import with_record
 from pyspark_ottla.pipeline.coverage import find_written
 from pyspark_ottla.pipeline.model import Pipeline, SinkKind, Source
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.record import Record, RecordFile, Written
 from pyspark_ottla.pipeline.run_lock import BACKFILL, RUN, find_runner
 from pyspark_ottla.pipeline.sink_batches import abandon_sink
-from pyspark_ottla.pipeline.source_offsets import Offsets, find_offsets, offsets_as_json
+from pyspark_ottla.pipeline.source_offsets import find_offsets, offsets_as_json
 from pyspark_ottla.pipeline.writers import query_names
+from pyspark_ottla.stream_offsets import Offsets
 from pyspark_ottla.tables.address import TableError
 
 
@@ -34,16 +35,16 @@ def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) 
     Raises PipelineError if it is impossible, for example while the pipeline runs.
     """
     directory = Path(pipeline.checkpoints)
-    if ":" in pipeline.checkpoints.split("/")[0]:
-        raise _problem(pipeline, 0, f"checkpoints at {directory} are not reached from here")
+    if has_scheme(pipeline.checkpoints):
+        raise pipeline.error(f"checkpoints at {directory} are not reached from here")
     for lock, what in ((RUN, "it runs"), (BACKFILL, "a backfill of it runs")):
         runner = find_runner(pipeline, lock)
         if runner is not None:
-            raise _problem(pipeline, 0, f"{what}, as process {runner}; stop it first")
+            raise pipeline.error(f"{what}, as process {runner}; stop it first")
     for name in sinks:
         if name not in pipeline.sinks:
             known = ", ".join(pipeline.sinks)
-            raise _problem(pipeline, 0, f"there is no sink {name}; there are {known}")
+            raise pipeline.error(f"there is no sink {name}; there are {known}")
     queries = list(sinks) or query_names(pipeline)
     for name in queries:
         _validate_sink(pipeline, name)
@@ -75,7 +76,7 @@ def _abandon(pipeline: Pipeline, record: Record, queries: Collection[str]) -> li
             abandon_sink(running, name)
         found = [find_written(running, record, name) for name in begun]
     except (WireError, TableError) as error:
-        raise _problem(pipeline, 0, str(error)) from error
+        raise pipeline.error(str(error)) from error
     return [each for each in found if each is not None]
 
 
@@ -88,8 +89,4 @@ def _validate_sink(pipeline: Pipeline, name: str) -> None:
     if sink is not None and sink.kind is SinkKind.PARQUET and Path(sink.target).exists():
         reason = "Parquet remembers its batches in its own directory, and would leave new ones out"
         hint = f"move {sink.target} away or give another directory, then reset"
-        raise _problem(pipeline, sink.line, f"sink {name}: {reason}; {hint}")
-
-
-def _problem(pipeline: Pipeline, line: int, message: str) -> PipelineError:
-    return PipelineError(str(pipeline.path), [Problem(line, message)])
+        raise pipeline.error(f"sink {name}: {reason}; {hint}", sink.line)

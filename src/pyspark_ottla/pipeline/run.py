@@ -19,7 +19,7 @@ from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.lineage import Lineage
 from pyspark_ottla.pipeline.lineage_outlets import open_outlet
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.progress import Progress
 from pyspark_ottla.pipeline.record import RecordFile
 from pyspark_ottla.pipeline.renames import adopt_renamed
@@ -150,8 +150,7 @@ class PipelineRun:
         except (Py4JError, OSError) as error:
             # A signal to the whole process group ends Spark as well; then all is stopped.
             if not self._stopping.is_set():
-                reason = f"Spark has ended: {error}"
-                raise PipelineError(str(self._pipeline.path), [Problem(0, reason)]) from error
+                raise self._pipeline.error(f"Spark has ended: {error}") from error
         except PipelineError:
             self._stop_queries()
             raise
@@ -203,8 +202,7 @@ class PipelineRun:
             started.stop()
 
     def _failed(self, query: Query, error: BaseException) -> PipelineError:
-        message = f"{query.name}: {describe_error(error).message}"
-        return PipelineError(str(self._pipeline.path), [Problem(query.line, message)])
+        return self._pipeline.error(f"{query.name}: {describe_error(error).message}", query.line)
 
 
 def _batches(started: Any) -> tuple[str, ...]:

@@ -6,23 +6,21 @@ have no lock, nor do those on a file system without locks.
 
 import fcntl
 import os
-import re
 from pathlib import Path
 from typing import IO
 
 from pyspark_ottla.pipeline.model import Pipeline
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.paths import has_scheme
 
 RUN = "running"
 BACKFILL = "backfilling"
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 class RunLock:
     def __init__(self, pipeline: Pipeline, *, is_remote: bool = False, name: str = RUN) -> None:
         self._pipeline = pipeline
         self._name = name
-        self._is_used = not is_remote and not _SCHEME.match(pipeline.checkpoints)
+        self._is_used = not is_remote and not has_scheme(pipeline.checkpoints)
         self._file: IO[str] | None = None
 
     def take(self) -> None:
@@ -37,8 +35,7 @@ class RunLock:
         except BlockingIOError:
             file.close()
             runner = find_runner(self._pipeline, self._name)
-            problem = Problem(0, _REFUSALS[self._name].format(runner))
-            raise PipelineError(str(self._pipeline.path), [problem]) from None
+            raise self._pipeline.error(_REFUSALS[self._name].format(runner)) from None
         except OSError:  # A file system without locks.
             file.close()
             return

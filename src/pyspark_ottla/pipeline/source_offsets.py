@@ -35,7 +35,7 @@ def find_offsets(pipeline: Pipeline, source: Source, start: str) -> dict[TopicPa
             return resolve(cluster, parse_position(start), partitions, options.isolation)
     except ValueError as error:
         problem = Problem(source.line, str(error))
-        raise PipelineError(str(pipeline.path), [problem]) from None
+        raise PipelineError(pipeline.path, [problem]) from None
     except WireError as error:
         raise _unanswered(pipeline, source, error) from error
 
@@ -93,4 +93,4 @@ def offsets_from_json(text: str) -> dict[TopicPartition, int]:
 
 def _unanswered(pipeline: Pipeline, source: Source, error: WireError) -> PipelineError:
     problem = Problem(source.line, f"source {source.name}: {error}")
-    return PipelineError(str(pipeline.path), [problem])
+    return PipelineError(pipeline.path, [problem])

@@ -9,7 +9,7 @@ from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic, topic_config
 from pyspark_ottla.option_names import OptionError
 from pyspark_ottla.pipeline.frames import Frames, source_options
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
-from pyspark_ottla.pipeline.problems import PipelineError, Problem
+from pyspark_ottla.pipeline.problems import Problem
 from pyspark_ottla.pipeline.published import describe_rows, publish_schema
 from pyspark_ottla.pipeline.writers import topic_options
 from pyspark_ottla.security_options import security_for
@@ -79,7 +79,7 @@ def make_topics(pipeline: Pipeline) -> list[str]:
             with _connect(pipeline) as cluster:
                 made += _make_missing(cluster, pipeline.dead_letter_topic, None)
     except (WireError, OptionError) as error:
-        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+        raise pipeline.error(str(error)) from error
     return made
 
 
@@ -98,7 +98,7 @@ def is_compacted(pipeline: Pipeline, sink: Sink) -> bool:
                 return False
             return "compact" in topic_config(cluster, sink.target, "cleanup.policy")
     except (WireError, OptionError) as error:
-        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+        raise pipeline.error(str(error)) from error
 
 
 def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
@@ -111,7 +111,7 @@ def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
                 with _connect_sink(pipeline, sink) as cluster:
                     publish_schema(cluster, str(sink.target), document)
     except (WireError, OptionError) as error:
-        raise PipelineError(str(pipeline.path), [Problem(0, str(error))]) from error
+        raise pipeline.error(str(error)) from error
 
 
 def _connect_sink(pipeline: Pipeline, sink: Sink) -> Cluster:

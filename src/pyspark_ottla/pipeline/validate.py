@@ -28,7 +28,7 @@ def validate_topics(pipeline: Pipeline) -> None:
     """Raises PipelineError; needs no Spark."""
     problems = find_problems(pipeline)
     if problems:
-        raise PipelineError(str(pipeline.path), problems)
+        raise PipelineError(pipeline.path, problems)
 
 
 def validate_pipeline(spark: SparkSession, pipeline: Pipeline) -> Frames:
@@ -41,7 +41,7 @@ def validate_pipeline(spark: SparkSession, pipeline: Pipeline) -> Frames:
         if sink.input in frames.good:
             problems += _sink_problems(spark, pipeline, sink, frames.good[sink.input])
     if problems:
-        raise PipelineError(str(pipeline.path), problems)
+        raise PipelineError(pipeline.path, problems)
     return frames
 
 
