@@ -7,13 +7,13 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
-from ottla.client.wire.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.wire.offsets import list_offsets
 from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.columns import validate_schema
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.filters import Narrowing, narrow
 from pyspark_ottla.offset_ranges import OffsetRange, split_ranges
-from pyspark_ottla.positions import AtOffsets, known_offsets, resolve
+from pyspark_ottla.positions import AtOffsets, first_offsets, last_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
 from pyspark_ottla.workarounds.push_filters import PushFilters
 from pyspark_ottla.workarounds.settled_worker import settle
@@ -83,9 +83,7 @@ class OttlaReader(DataSourceReader):
         """Explicit offsets may lie outside the log."""
         fail = self._options.fail_on_data_loss
         if isinstance(self._options.start, AtOffsets):
-            firsts = known_offsets(
-                cluster, dict.fromkeys(starts, EARLIEST), self._options.isolation
-            )
+            firsts = first_offsets(cluster, starts, self._options.isolation)
             for topic_partition, first in firsts.items():
                 if starts[topic_partition] < first:
                     gone = f"records {starts[topic_partition]} to {first - 1} are gone"
@@ -94,7 +92,7 @@ class OttlaReader(DataSourceReader):
                     )
                     starts[topic_partition] = first
         if isinstance(self._options.end, AtOffsets):
-            lasts = known_offsets(cluster, dict.fromkeys(ends, LATEST), self._options.isolation)
+            lasts = last_offsets(cluster, ends, self._options.isolation)
             for topic_partition, last in lasts.items():
                 if ends[topic_partition] > last:
                     gone = f"records {last} to {ends[topic_partition] - 1} are not there"

@@ -1,6 +1,6 @@
 """Start and end positions as options give them, and the offsets they resolve to."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
@@ -46,7 +46,7 @@ def resolve(
 ) -> dict[TopicPartition, int]:
     """The offset in each partition."""
     if isinstance(position, AtEnd):
-        return known_offsets(cluster, dict.fromkeys(partitions, position.end), isolation)
+        return _offsets_of_ends(cluster, dict.fromkeys(partitions, position.end), isolation)
     if isinstance(position, AtTimes):
         return _at_times(cluster, position, partitions, isolation)
     _validate_complete(position.offsets, partitions, position.option)
@@ -55,10 +55,24 @@ def resolve(
         for partition, offset in position.offsets.items()
         if offset in (EARLIEST, LATEST)
     }
-    return {**position.offsets, **known_offsets(cluster, symbolic, isolation)}
+    return {**position.offsets, **_offsets_of_ends(cluster, symbolic, isolation)}
 
 
-def known_offsets(
+def first_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], isolation: Isolation
+) -> dict[TopicPartition, int]:
+    """Where each partition begins."""
+    return _offsets_of_ends(cluster, dict.fromkeys(partitions, EARLIEST), isolation)
+
+
+def last_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], isolation: Isolation
+) -> dict[TopicPartition, int]:
+    """Where each partition ends: the offset of its next record."""
+    return _offsets_of_ends(cluster, dict.fromkeys(partitions, LATEST), isolation)
+
+
+def _offsets_of_ends(
     cluster: Cluster, ends: Mapping[TopicPartition, int], isolation: Isolation
 ) -> dict[TopicPartition, int]:
     """For EARLIEST and LATEST, which every partition has."""
@@ -84,7 +98,7 @@ def _at_times(
             f"{position.option}: no record is so late in {', '.join(map(str, sorted(late)))};"
             " startingOffsetsByTimestampStrategy=latest starts at the end there"
         )
-    ends = known_offsets(cluster, dict.fromkeys(late, LATEST), isolation)
+    ends = last_offsets(cluster, late, isolation)
     return {
         partition: ends[partition] if offset is None else offset
         for partition, offset in found.items()

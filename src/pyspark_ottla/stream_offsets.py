@@ -28,14 +28,14 @@ class StreamOffset(NamedTuple):
     start: Offsets | None = None  # Of the micro-batch that ends here, if it is the first.
 
     def as_json(self) -> dict[str, Any]:
-        written = _by_topic(self.offsets)
+        written = by_topic(self.offsets)
         ids = {topic: self.topic_ids[topic] for topic in written if topic in self.topic_ids}
         if ids:
             written[_IDS] = ids
         if self.is_initial:
             written[_INITIAL] = True
         if self.start is not None:
-            written[_START] = _by_topic(self.start)
+            written[_START] = by_topic(self.start)
         return written
 
     def first_start(self) -> Offsets | None:
@@ -46,21 +46,22 @@ class StreamOffset(NamedTuple):
 def parse_stream_offset(written: Mapping[str, Any]) -> StreamOffset:
     start = written.get(_START)
     return StreamOffset(
-        _flat(written),
+        flat_offsets(written),
         written.get(_IDS, {}),
         written.get(_INITIAL, False),
-        None if start is None else _flat(start),
+        None if start is None else flat_offsets(start),
     )
 
 
-def _by_topic(offsets: Offsets) -> dict[str, Any]:
+def by_topic(offsets: Offsets) -> dict[str, Any]:
     written: dict[str, Any] = {}
     for partition in sorted(offsets):
         written.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     return written
 
 
-def _flat(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
+def flat_offsets(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """What `by_topic` wrote."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in written.items()

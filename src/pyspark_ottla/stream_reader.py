@@ -15,7 +15,6 @@ from pyspark.sql.types import StructType
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.groups import commit_offsets
-from ottla.client.wire.offsets import EARLIEST, LATEST
 from pyspark_ottla.columns import validate_schema
 from pyspark_ottla.data_loss import logger, report_loss
 from pyspark_ottla.offset_ranges import (
@@ -26,7 +25,7 @@ from pyspark_ottla.offset_ranges import (
     split_ranges,
 )
 from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.positions import NoRecordSoLate, known_offsets, resolve
+from pyspark_ottla.positions import NoRecordSoLate, first_offsets, last_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
 from pyspark_ottla.spark_api import (
     HAS_LIMITS,
@@ -167,8 +166,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ask_latest(self) -> StreamOffset:
         topics = self._options.subscription.find_topics(self._cluster)
         partitions = self._options.subscription.partitions_of(topics)
-        latest = dict.fromkeys(partitions, LATEST)
-        offsets = known_offsets(self._cluster, latest, self._options.isolation)
+        offsets = last_offsets(self._cluster, partitions, self._options.isolation)
         ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
         self._latest = StreamOffset(offsets, ids)
         return self._latest
@@ -180,7 +178,7 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for partition in after.offsets
             if partition not in before.offsets or _is_made_again(partition.topic, before, after)
         ]
-        firsts = known_offsets(self._cluster, dict.fromkeys(new, EARLIEST), self._options.isolation)
+        firsts = first_offsets(self._cluster, new, self._options.isolation)
         return {
             partition: firsts.get(partition, before.offsets.get(partition, 0))
             for partition in after.offsets

@@ -34,6 +34,9 @@ class Subscription:
             }
         return cluster.topics(self.topics or {partition.topic for partition in self.partitions})
 
+    def find_partitions(self, cluster: Cluster) -> list[TopicPartition]:
+        return self.partitions_of(self.find_topics(cluster))
+
     def partitions_of(self, topics: dict[str, Topic]) -> list[TopicPartition]:
         """The subscribed partitions, in order."""
         partitions = [

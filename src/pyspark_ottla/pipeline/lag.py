@@ -1,39 +1,25 @@
 """Records in a pipeline's topics that a query has not read."""
 
-from collections.abc import Iterable
-
-from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.errors import WireError
-from ottla.client.wire.offsets import LATEST
 from pyspark_ottla.pipeline.checkpoint import Reached
 from pyspark_ottla.pipeline.frames import source_options
-from pyspark_ottla.pipeline.model import Pipeline, Source
-from pyspark_ottla.positions import known_offsets
-from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
+from pyspark_ottla.pipeline.model import Pipeline
+from pyspark_ottla.positions import last_offsets
+from pyspark_ottla.source_options import Use, parse_source_options
 
 
 def count_lag(pipeline: Pipeline, reached: Reached) -> int | None:
     """None if no broker answers."""
     lag = 0
-    read = {partition.topic for partition in reached.next_offsets}
+    topics = {partition.topic for partition in reached.next_offsets}
     try:
-        for options in (_options(pipeline, each) for each in pipeline.sources.values()):
+        for source in pipeline.sources.values():
+            options = parse_source_options(source_options(pipeline, source), Use.STREAM)
             with options.cluster.connect() as cluster:
-                topics = options.subscription.find_topics(cluster)
-                partitions = options.subscription.partitions_of(topics)
-                wanted = [partition for partition in partitions if partition.topic in read]
-                lag += sum(_behind(cluster, options, reached, wanted))
+                partitions = options.subscription.find_partitions(cluster)
+                read = [partition for partition in partitions if partition.topic in topics]
+                for partition, end in last_offsets(cluster, read, options.isolation).items():
+                    lag += max(0, end - reached.next_offsets.get(partition, 0))
     except WireError:
         return None
     return lag
-
-
-def _options(pipeline: Pipeline, source: Source) -> SourceOptions:
-    return parse_source_options(source_options(pipeline, source), Use.STREAM)
-
-
-def _behind(
-    cluster: Cluster, options: SourceOptions, reached: Reached, partitions: list[TopicPartition]
-) -> Iterable[int]:
-    ends = known_offsets(cluster, dict.fromkeys(partitions, LATEST), options.isolation)
-    return (max(0, end - reached.next_offsets.get(partition, 0)) for partition, end in ends.items())

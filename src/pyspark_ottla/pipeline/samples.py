@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from ottla.client.wire.offsets import EARLIEST, LATEST
 from ottla.records.columnar.columns import TYPES, Chunk, Column
 from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.batch_reader import OttlaReader
@@ -22,7 +21,7 @@ from pyspark_ottla.offset_ranges import OffsetRange
 from pyspark_ottla.pipeline.frames import source_options
 from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.source_offsets import offsets_as_json
-from pyspark_ottla.positions import known_offsets
+from pyspark_ottla.positions import first_offsets, last_offsets
 from pyspark_ottla.range_reader import ArrowBatches
 from pyspark_ottla.source_options import (
     STARTS,
@@ -54,10 +53,9 @@ def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
     given = batch_options(pipeline, source)
     options = parse_source_options(given, Use.BATCH)
     with options.cluster.connect() as cluster:
-        topics = options.subscription.find_topics(cluster)
-        partitions = options.subscription.partitions_of(topics)
-        first = known_offsets(cluster, dict.fromkeys(partitions, EARLIEST), options.isolation)
-        last = known_offsets(cluster, dict.fromkeys(partitions, LATEST), options.isolation)
+        partitions = options.subscription.find_partitions(cluster)
+        first = first_offsets(cluster, partitions, options.isolation)
+        last = last_offsets(cluster, partitions, options.isolation)
     starts = {partition: max(first[partition], last[partition] - count) for partition in partitions}
     options = parse_source_options(given | {"startingOffsets": offsets_as_json(starts)}, Use.BATCH)
     schema = source_schema(options)

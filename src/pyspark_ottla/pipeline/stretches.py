@@ -1,14 +1,13 @@
 """Offset ranges by source and partition: what is wanted, what is covered, and the rest."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ottla.client.wire.cluster import TopicPartition
+from pyspark_ottla.stream_offsets import Offsets
 
 ENDLESS = 2**63 - 1  # The end of what a running query will read.
-
-Offsets = Mapping[TopicPartition, int]
 
 
 class Stretch(NamedTuple):

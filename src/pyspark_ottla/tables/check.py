@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import TopicPartition
-from ottla.client.wire.offsets import EARLIEST, LATEST
 from pyspark_ottla.cluster_options import SERVERS
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.offset_ranges import OffsetRange
-from pyspark_ottla.positions import known_offsets
+from pyspark_ottla.positions import first_offsets, last_offsets
 from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables.address import TableError
@@ -63,10 +62,8 @@ def check_table(table: Table, topic: str, bootstrap_servers: str) -> list[Checke
     topic_partitions = [TopicPartition(topic, partition) for partition in ends]
     with options.cluster.connect() as cluster:
         options.subscription.validate_found(options.subscription.find_topics(cluster))
-        firsts = known_offsets(
-            cluster, dict.fromkeys(topic_partitions, EARLIEST), options.isolation
-        )
-        lasts = known_offsets(cluster, dict.fromkeys(topic_partitions, LATEST), options.isolation)
+        firsts = first_offsets(cluster, topic_partitions, options.isolation)
+        lasts = last_offsets(cluster, topic_partitions, options.isolation)
     nothing = np.zeros(0, np.int64)
     return [
         _check(

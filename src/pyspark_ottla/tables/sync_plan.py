@@ -9,11 +9,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
-from ottla.client.wire.offsets import EARLIEST, LATEST
+from ottla.client.wire.offsets import EARLIEST
 from pyspark_ottla.cluster_options import SERVERS
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.offset_ranges import OffsetRange
-from pyspark_ottla.positions import known_offsets
+from pyspark_ottla.positions import first_offsets, last_offsets
 from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables import locations
@@ -198,10 +198,8 @@ def _first_values(options: SourceOptions, topic: str) -> list[Any]:
     with options.cluster.connect() as cluster:
         found = _find(cluster, topic)
         topic_partitions = [TopicPartition(topic, partition) for partition in found.leaders]
-        starts = known_offsets(
-            cluster, dict.fromkeys(topic_partitions, EARLIEST), options.isolation
-        )
-        ends = known_offsets(cluster, dict.fromkeys(topic_partitions, LATEST), options.isolation)
+        starts = first_offsets(cluster, topic_partitions, options.isolation)
+        ends = last_offsets(cluster, topic_partitions, options.isolation)
     share = max(1, SAMPLE_RECORDS // len(topic_partitions))
     topic_id = None if found.id is None else str(found.id)
     columns = StructType([COLUMNS["value"]])

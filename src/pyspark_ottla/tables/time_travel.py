@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ottla.client.wire.cluster import TopicPartition
+from pyspark_ottla.stream_offsets import flat_offsets
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.table import Table, Version
 
@@ -40,13 +41,7 @@ def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version
 
 
 def ends_of(version: Version) -> dict[TopicPartition, int]:
-    if version.batch is None:
-        return {}
-    return {
-        TopicPartition(topic, int(partition)): end
-        for topic, ends in version.batch.ends.items()
-        for partition, end in ends.items()
-    }
+    return {} if version.batch is None else flat_offsets(version.batch.ends)
 
 
 def parse_offsets(texts: Sequence[str]) -> dict[TopicPartition, int]:
