@@ -59,14 +59,18 @@ def resolve(
 
 
 def first_offsets(
-    cluster: Cluster, partitions: Iterable[TopicPartition], isolation: Isolation
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
     """Where each partition begins."""
     return _offsets_of_ends(cluster, dict.fromkeys(partitions, EARLIEST), isolation)
 
 
 def last_offsets(
-    cluster: Cluster, partitions: Iterable[TopicPartition], isolation: Isolation
+    cluster: Cluster,
+    partitions: Iterable[TopicPartition],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
 ) -> dict[TopicPartition, int]:
     """Where each partition ends: the offset of its next record."""
     return _offsets_of_ends(cluster, dict.fromkeys(partitions, LATEST), isolation)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import OffsetOutOfRange
 from ottla.client.wire.fetching import Fetched, Fetcher
-from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.client.wire.offsets import Isolation
 from ottla.records.columnar.binary import fixed_array, repeated_text
 from ottla.records.columnar.columns import Chunk, Column
 from ottla.records.columnar.decoder import ROWS_MAX, decode_batches
@@ -26,6 +26,7 @@ from pyspark_ottla.cluster_pool import borrow
 from pyspark_ottla.columns import RAW_VALUE, VALUE_ERROR
 from pyspark_ottla.data_loss import report_loss
 from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.positions import first_offsets, last_offsets
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
 from pyspark_ottla.value_decoding import Decoded
 from pyspark_ottla.value_formats import ValueReader
@@ -135,11 +136,11 @@ class _RangeReader:
             return None
         except OffsetOutOfRange:
             read = self._wanted.topic_partition
-            first = list_offsets(self._cluster, {read: EARLIEST})[read] or 0
+            first = first_offsets(self._cluster, [read])[read]
             if self._offset < first:
                 self._skip_to(min(first, self._wanted.end), f"the partition begins at {first} now")
             else:
-                last = list_offsets(self._cluster, {read: LATEST}, self._options.isolation)[read]
+                last = last_offsets(self._cluster, [read], self._options.isolation)[read]
                 self._skip_to(self._wanted.end, f"the partition ends at {last} now")
             return None
 

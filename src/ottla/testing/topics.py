@@ -7,13 +7,11 @@ and one that somebody else has started.
 from collections.abc import Iterable, Mapping
 
 from ottla.client.messages import Message
+from ottla.client.wire import reading
 from ottla.client.wire.cluster import Cluster, TopicPartition
-from ottla.client.wire.fetching import Fetcher
-from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.client.wire.offsets import LATEST, Isolation, list_offsets
 from ottla.client.wire.topics import ensure_topic
 from ottla.records.builder import Record
-from ottla.records.decoder import iterate_records
-from ottla.records.isolation import scan_batches
 
 
 def create_topic(
@@ -56,21 +54,9 @@ def _partitions(cluster: Cluster, topic: str, partition: int | None) -> Iterable
 
 def _read(cluster: Cluster, topic_partition: TopicPartition, *, committed: bool) -> list[Message]:
     isolation = Isolation.READ_COMMITTED if committed else Isolation.READ_UNCOMMITTED
-    offset = list_offsets(cluster, {topic_partition: EARLIEST}, isolation)[topic_partition] or 0
     end = list_offsets(cluster, {topic_partition: LATEST}, isolation)[topic_partition] or 0
-    messages: list[Message] = []
-    with Fetcher(cluster, topic_partition, isolation) as fetcher:
-        while offset < end:
-            fetched = fetcher.fetch(offset)
-            scan = scan_batches(fetched.records, offset, end, fetched.aborted)
-            for position, _ in scan.batches:
-                messages += [
-                    _message(topic_partition, record)
-                    for record in iterate_records(fetched.records, position)
-                    if offset <= record.offset < end
-                ]
-            offset = scan.next_offset
-    return messages
+    records = reading.read_records(cluster, topic_partition, 0, end, isolation)
+    return [_message(topic_partition, record) for record in records]
 
 
 def _message(topic_partition: TopicPartition, record: Record) -> Message:

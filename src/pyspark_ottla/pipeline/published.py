@@ -24,13 +24,11 @@ from pyspark.sql.types import (
 )
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
-from ottla.client.wire.fetching import Fetcher
-from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
 from ottla.client.wire.producing import produce
+from ottla.client.wire.reading import read_records
 from ottla.client.wire.topics import ensure_topic
 from ottla.records.builder import Record, build_batch
-from ottla.records.decoder import iterate_records
-from ottla.records.isolation import scan_batches
+from pyspark_ottla.positions import last_offsets
 
 SUFFIX: Final = ".schema"
 
@@ -98,18 +96,12 @@ def publish_schema(cluster: Cluster, topic: str, document: dict[str, Any]) -> bo
 
 def read_published(cluster: Cluster, topic: str) -> dict[str, Any] | None:
     """The last one; None if there is none."""
-    partition, found = TopicPartition(f"{topic}{SUFFIX}", 0), None
+    partition = TopicPartition(f"{topic}{SUFFIX}", 0)
     if partition.topic not in cluster.topics([partition.topic]):
         return None
-    offset = list_offsets(cluster, {partition: EARLIEST})[partition] or 0
-    end = list_offsets(cluster, {partition: LATEST})[partition] or 0
-    with Fetcher(cluster, partition, Isolation.READ_COMMITTED) as fetcher:
-        while offset < end:
-            fetched = fetcher.fetch(offset)
-            scan = scan_batches(fetched.records, offset, end, fetched.aborted)
-            for batch in scan.batches:
-                for record in iterate_records(fetched.records, batch.position):
-                    if record.key == topic.encode() and record.value is not None:
-                        found = json.loads(record.value)
-            offset = scan.next_offset
+    end = last_offsets(cluster, [partition])[partition]
+    found = None
+    for record in read_records(cluster, partition, 0, end):
+        if record.key == topic.encode() and record.value is not None:
+            found = json.loads(record.value)
     return found

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from ottla.client.wire.cluster import Cluster, CoordinatorType, TopicPartition
 from ottla.client.wire.connection import Connection
 from ottla.client.wire.errors import BrokerError, OffsetOutOfRange, WireError, validate_answer
-from ottla.client.wire.fetching import Fetched, Fetcher
-from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
+from ottla.client.wire.fetching import Fetcher
+from ottla.client.wire.offsets import Isolation
 from ottla.client.wire.producing import (
     Producer,
     add_partitions,
@@ -37,14 +37,15 @@ from ottla.client.wire.producing import (
     validate_added,
     written_offsets,
 )
+from ottla.client.wire.reading import read_records, records_of
 from ottla.client.wire.topics import ensure_topic
 from ottla.client.wire.transactions import OpenTransaction
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.produce import ProduceRequest
 from ottla.records.builder import Record, build_batch
 from ottla.records.compression import Compression
-from ottla.records.decoder import iterate_records
 from ottla.records.isolation import scan_batches
+from pyspark_ottla.positions import last_offsets
 from pyspark_ottla.sink.identity import BatchName, deciding_id
 
 TOPIC = "__ottla_sinks"
@@ -112,22 +113,13 @@ class Decision:
         )
 
 
-class _Log(NamedTuple):
-    bootstrap_servers: str
-    topic_id: str
-
-
 class _Seen(NamedTuple):
     end: int  # Everything before it is decided and was read.
     last: Decision | None
 
 
-class _Scanned(NamedTuple):
-    found: bytes | None  # The last committed value of the sink's key.
-    next_offset: int
-
-
-_seen: dict[tuple[_Log, str], _Seen] = {}  # By log and sink, in this process.
+# In this process, by bootstrap servers, id of the topic, and sink.
+_seen: dict[tuple[str, str, str], _Seen] = {}
 
 
 class Decisions:
@@ -154,19 +146,19 @@ class Decisions:
         """The last decision made before this call; None if there is none."""
         if not self._cluster.retry(self._topic_exists):
             return None
-        log = _Log(self._cluster.bootstrap_servers, str(self._cluster.topic(TOPIC).id))
-        seen = _seen.get((log, self._sink_id))
-        seen = self._look_back() if seen is None else self._look_on(seen)
-        _seen[log, self._sink_id] = seen
+        topic_id = str(self._cluster.topic(TOPIC).id)
+        key = self._cluster.bootstrap_servers, topic_id, self._sink_id
+        seen = self._look_on(_seen[key]) if key in _seen else self._look_back()
+        _seen[key] = seen
         return seen.last
 
     def _look_back(self) -> "_Seen":
         """Search backwards from the end of the log."""
-        end = list_offsets(self._cluster, {self._partition: LATEST})[self._partition] or 0
+        end = last_offsets(self._cluster, [self._partition])[self._partition]
         stretch = _FIRST_STRETCH
         while True:
             first = max(0, end - stretch)
-            data = self._last_between(first, end)
+            data = self._value_in(read_records(self._cluster, self._partition, first, end))
             if data is not None or first == 0:
                 return _Seen(end, self._decision(data))
             stretch *= 16
@@ -182,45 +174,26 @@ class Decisions:
                 self._cluster, self._partition, Isolation.READ_COMMITTED, wait_ms=0
             ) as fetcher:
                 fetcher.ask(seen.end)
-                end = list_offsets(self._cluster, {self._partition: LATEST})[self._partition] or 0
+                end = last_offsets(self._cluster, [self._partition])[self._partition]
                 fetched = fetcher.fetch(seen.end)
-                scan = self._scan(fetched, seen.end, end)
+                scan = scan_batches(fetched.records, seen.end, end, fetched.aborted)
+                found = self._value_in(records_of(fetched, scan, seen.end, end))
         except OffsetOutOfRange:
             return self._look_back()
-        data = self._last_between(scan.next_offset, end) or scan.found
+        rest = read_records(self._cluster, self._partition, scan.next_offset, end)
+        data = self._value_in(rest) or found
         return _Seen(end, seen.last if data is None else self._decision(data))
 
     def _decision(self, data: bytes | None) -> Decision | None:
         return None if data is None else Decision.from_json(self._sink_id, data)
 
-    def _last_between(self, offset: int, end: int) -> bytes | None:
-        """The last committed value of the sink's key."""
-        found = None
-        if offset >= end:
-            return None
-        with Fetcher(self._cluster, self._partition, Isolation.READ_COMMITTED) as fetcher:
-            while offset < end:
-                try:
-                    fetched = fetcher.fetch(offset)
-                except OffsetOutOfRange:
-                    offset = (
-                        list_offsets(self._cluster, {self._partition: EARLIEST})[self._partition]
-                        or 0
-                    )
-                    continue
-                scan = self._scan(fetched, offset, end)
-                found = scan.found or found
-                offset = scan.next_offset
-        return found
-
-    def _scan(self, fetched: Fetched, offset: int, end: int) -> "_Scanned":
+    def _value_in(self, records: Iterable[Record]) -> bytes | None:
+        """The last value of the sink's key."""
         key, found = self._sink_id.encode(), None
-        scan = scan_batches(fetched.records, offset, end, fetched.aborted)
-        for batch in scan.batches:
-            for record in iterate_records(fetched.records, batch.position):
-                if record.key == key and offset <= record.offset < end:
-                    found = record.value
-        return _Scanned(found, scan.next_offset)
+        for record in records:
+            if record.key == key:
+                found = record.value
+        return found
 
     def _topic_exists(self) -> bool:
         """Cached once it exists: nobody deletes it."""

@@ -6,12 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from ottla.client.wire.cluster import Cluster
-from ottla.client.wire.fetching import Fetcher
-from ottla.client.wire.offsets import LATEST, Isolation, list_offsets
+from ottla.client.wire.offsets import LATEST, list_offsets
+from ottla.client.wire.reading import read_records
 from ottla.protocol.topics import TopicPartition
 from ottla.records.builder import Record
-from ottla.records.decoder import iterate_records
-from ottla.records.isolation import scan_batches
 from pyspark_ottla.sink.columns import Portion
 
 
@@ -27,21 +25,9 @@ def records(cluster: Cluster, topic: str) -> dict[int, list[Record]]:
     ]
     ends = list_offsets(cluster, dict.fromkeys(topic_partitions, LATEST))
     return {
-        topic_partition.partition: _read(cluster, topic_partition, ends[topic_partition] or 0)
-        for topic_partition in topic_partitions
+        topic_partition.partition: list(read_records(cluster, topic_partition, 0, end or 0))
+        for topic_partition, end in ends.items()
     }
-
-
-def _read(cluster: Cluster, topic_partition: TopicPartition, end: int) -> list[Record]:
-    found, offset = [], 0
-    with Fetcher(cluster, topic_partition, Isolation.READ_COMMITTED) as fetcher:
-        while offset < end:
-            fetched = fetcher.fetch(offset)
-            scan = scan_batches(fetched.records, offset, end, fetched.aborted)
-            for batch in scan.batches:
-                found += list(iterate_records(fetched.records, batch.position))
-            offset = scan.next_offset
-    return found
 
 
 def values(cluster: Cluster, topic: str) -> list[str]:
