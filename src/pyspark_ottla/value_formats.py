@@ -14,7 +14,7 @@ class BadValue(ValueError):
 class ValueReader:
     def __init__(self, options: SourceOptions, kind: Any, topic_partition: str) -> None:
         """`kind` is the column's Arrow type."""
-        self._decode = _decoder(options, kind)
+        self._decode = decoder_of(options.value_format, options.value_schema, kind)
         self._format = options.value_format.value
         self._bad_values_are_null = options.bad_values_are_null
         self._topic_partition = topic_partition
@@ -32,14 +32,19 @@ class ValueReader:
         return decoded
 
 
-def _decoder(options: SourceOptions, kind: Any) -> Decode:
-    if options.value_format is ValueFormat.STRING:
-        return decode_text
-    if options.value_format is ValueFormat.JSON:
-        from pyspark_ottla.json_values import JsonDecoder
+def decoder_of(value_format: ValueFormat, avro_schema: str | None, kind: Any) -> Decode:
+    """From values to an array of the Arrow type `kind`."""
+    match value_format:
+        case ValueFormat.BINARY:
+            return lambda values: Decoded(values, {})
+        case ValueFormat.STRING:
+            return decode_text
+        case ValueFormat.JSON:
+            from pyspark_ottla.json_values import JsonDecoder
 
-        return JsonDecoder(kind).decode
-    from pyspark_ottla.avro_values import AvroDecoder
+            return JsonDecoder(kind).decode
+        case ValueFormat.AVRO:
+            from pyspark_ottla.avro_values import AvroDecoder
 
-    assert options.value_schema is not None, "the options were checked"
-    return AvroDecoder(options.value_schema, kind).decode
+            assert avro_schema is not None, "the options were checked"
+            return AvroDecoder(avro_schema, kind).decode

@@ -34,7 +34,8 @@ from pyspark_ottla.source_options import ValueFormat
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.data_files import fit
 from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning
-from pyspark_ottla.value_decoding import Decoded, decode_text
+from pyspark_ottla.value_decoding import decode_text
+from pyspark_ottla.value_formats import decoder_of
 
 CORRUPT = "_corrupt"
 DELETED = "_deleted"
@@ -87,15 +88,27 @@ class TopicRows:
 
     def fixed_fields(self) -> StructType | None:
         """The value columns, if the format decides them; None for JSON."""
-        if self.format is ValueFormat.STRING:
-            return StructType([StructField(VALUE, StringType())])
-        if self.format is ValueFormat.BINARY:
-            return StructType([StructField(VALUE, BinaryType())])
-        if self.format is ValueFormat.JSON:
-            return None
-        assert self.avro_schema is not None, "the options were checked"
-        kind = parse_avro_type(self.avro_schema)
-        return kind if isinstance(kind, StructType) else StructType([StructField(VALUE, kind)])
+        kind = self._value_type()
+        if kind is None or isinstance(kind, StructType):
+            return kind
+        return StructType([StructField(VALUE, kind)])
+
+    def has_fields(self) -> bool:
+        """Whether the columns are the fields of values; otherwise the value is one column."""
+        kind = self._value_type()
+        return kind is None or isinstance(kind, StructType)
+
+    def _value_type(self) -> DataType | None:
+        match self.format:
+            case ValueFormat.STRING:
+                return StringType()
+            case ValueFormat.BINARY:
+                return BinaryType()
+            case ValueFormat.JSON:
+                return None
+            case ValueFormat.AVRO:
+                assert self.avro_schema is not None, "the options were checked"
+                return parse_avro_type(self.avro_schema)
 
     def table_columns(self, fields: StructType) -> StructType:
         """The columns of a table for values with these fields."""
@@ -126,9 +139,11 @@ class RowBuilder:
         self._rows = rows
         self._schema = schema
         self._partitioning = partitioning
-        names = rows.value_names(schema.names, partitioning.columns)
-        self._fields = [schema.field(name) for name in names]
-        self._decode = self._decoder()
+        self._names = rows.value_names(schema.names, partitioning.columns)
+        fields = [schema.field(name) for name in self._names]
+        self._has_fields = rows.has_fields()
+        kind = pa.struct(fields) if self._has_fields else fields[0].type
+        self._decode = decoder_of(rows.format, rows.avro_schema, kind)
         self.bad_rows = 0
 
     def build(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -146,7 +161,8 @@ class RowBuilder:
                 batch, row, f"the value is not {self._rows.format.value} that fits: {reason}"
             )
         self.bad_rows += len(decoded.bad)
-        columns = dict(zip([field.name for field in self._fields], decoded.values, strict=True))
+        arrays = decoded.values.flatten() if self._has_fields else [decoded.values]
+        columns = dict(zip(self._names, arrays, strict=True))
         columns |= {
             f"_{name}": batch.column(name)
             for name in ("topic", "partition", "offset", "timestamp", "headers")
@@ -167,35 +183,6 @@ class RowBuilder:
         if decoded.bad:
             raise _bad(batch, next(iter(decoded.bad)), "the key is no text")
         return decoded.values
-
-    def _decoder(self) -> Any:
-        """From values to one array per field."""
-        from pyspark_ottla.avro_values import AvroDecoder
-        from pyspark_ottla.json_values import JsonDecoder
-
-        kind = pa.struct(self._fields)
-        match self._rows.format:
-            case ValueFormat.BINARY:
-                return lambda values: Decoded([values], {})
-            case ValueFormat.STRING:
-                return lambda values: _one_column(decode_text(values))
-            case ValueFormat.JSON:
-                decoder = JsonDecoder(kind)
-                return lambda values: _flatten(decoder.decode(values))
-        assert self._rows.avro_schema is not None, "the options were checked"
-        if isinstance(parse_avro_type(self._rows.avro_schema), StructType):
-            avro = AvroDecoder(self._rows.avro_schema, kind)
-            return lambda values: _flatten(avro.decode(values))
-        avro = AvroDecoder(self._rows.avro_schema, self._fields[0].type)
-        return lambda values: _one_column(avro.decode(values))
-
-
-def _one_column(decoded: Decoded) -> Decoded:
-    return Decoded([decoded.values], decoded.bad)
-
-
-def _flatten(decoded: Decoded) -> Decoded:
-    return Decoded(decoded.values.flatten(), decoded.bad)
 
 
 def _corrupt(values: Any, bad: dict[int, str]) -> Any:
