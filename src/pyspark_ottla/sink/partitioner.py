@@ -26,12 +26,10 @@ def choose_partitions(
     topic: str, keys: pa.Array | None, wished: pa.Array | None, count: int, sticky: int, rows: int
 ) -> Partitions:
     """The partition of each row; `sticky` is for rows with neither key nor partition."""
-    chosen = np.full(rows, sticky % count, np.int32)
-    if keys is not None and keys.null_count < rows:
-        hashes = murmur2(keys.cast(pa.binary())) & np.uint32(0x7FFFFFFF)
-        has_key = keys.is_valid().to_numpy(zero_copy_only=False)
-        by_key = (hashes % np.uint32(count)).astype(np.int32)
-        chosen = np.where(has_key, by_key, chosen)
+    if keys is None:
+        chosen = np.full(rows, sticky % count, np.int32)
+    else:
+        chosen = partitions_of_keys(keys, count, sticky % count)
     if wished is not None and wished.null_count < rows:
         numbers = pc.fill_null(wished.cast(pa.int64()), -1).to_numpy()
         has_wish = wished.is_valid().to_numpy(zero_copy_only=False)
@@ -42,6 +40,16 @@ def choose_partitions(
             )
         chosen = np.where(has_wish, numbers, chosen).astype(np.int32)
     return chosen
+
+
+def partitions_of_keys(keys: pa.Array, count: int, without_key: int) -> Partitions:
+    """The partition of each key; `without_key` is for null."""
+    if keys.null_count == len(keys):
+        return np.full(len(keys), without_key, np.int32)
+    hashes = murmur2(keys.cast(pa.binary())) & np.uint32(0x7FFFFFFF)
+    partitions = (hashes % np.uint32(count)).astype(np.int32)
+    has_key = keys.is_valid().to_numpy(zero_copy_only=False)
+    return np.where(has_key, partitions, np.int32(without_key))
 
 
 def murmur2(keys: pa.Array) -> Hashes:

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
 
-from pyspark_ottla.sink.partitioner import murmur2
+from pyspark_ottla.sink.partitioner import partitions_of_keys
 from pyspark_ottla.tables.address import TableError
 
 BUCKETS_MAX = 1000
@@ -88,15 +87,4 @@ def _values(name: str, timestamps: Any, keys: Any) -> Any:
         return pc.strftime(timestamps, pattern)
     match = _BUCKET_COLUMN.fullmatch(name)
     assert match is not None, "columns were checked"
-    return _buckets(keys, int(match[1]))
-
-
-def _buckets(keys: Any, count: int) -> Any:
-    """Records without a key are in the first."""
-    if keys.null_count == len(keys):
-        return pa.array(np.zeros(len(keys), np.int32))
-    hashes = murmur2(keys.cast(pa.binary())) & np.uint32(0x7FFFFFFF)
-    numbers = (hashes % np.uint32(count)).astype(np.int32)
-    return pa.array(
-        np.where(keys.is_valid().to_numpy(zero_copy_only=False), numbers, 0), pa.int32()
-    )
+    return pa.array(partitions_of_keys(keys, int(match[1]), without_key=0))
