@@ -25,6 +25,7 @@ from pyspark_ottla.tables.table import Table, TableNotFound
 from pyspark_ottla.tables.time_travel import ends_of
 
 _OFFSET_COLUMNS = ["_topic", "_partition", "_offset"]
+_NOTHING = np.zeros(0, np.int64)
 _SHOWN = 5  # Offsets of each kind.
 
 
@@ -64,12 +65,11 @@ def check_table(table: Table, topic: str, bootstrap_servers: str) -> list[Checke
         options.subscription.validate_found(options.subscription.find_topics(cluster))
         firsts = first_offsets(cluster, topic_partitions, options.isolation)
         lasts = last_offsets(cluster, topic_partitions, options.isolation)
-    nothing = np.zeros(0, np.int64)
     return [
         _check(
             options,
             topic_partition,
-            rows.get(topic_partition.partition, nothing),
+            rows.get(topic_partition.partition, _NOTHING),
             ends[topic_partition.partition],
             (firsts[topic_partition], lasts[topic_partition]),
         )
@@ -104,11 +104,11 @@ def _offsets_of_topic(
     options: SourceOptions, topic_partition: TopicPartition, start: int, end: int
 ) -> Any:
     if start >= end:
-        return np.zeros(0, np.int64)
+        return _NOTHING
     columns = StructType([COLUMNS["offset"]])
     batches = read_range(options, columns, OffsetRange(*topic_partition, start, end, None))
     parts = [batch.column("offset").to_numpy() for batch in batches]
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    return np.concatenate([_NOTHING, *parts])
 
 
 def _offsets_of_table(table: Table, topic: str) -> dict[int, Any]:

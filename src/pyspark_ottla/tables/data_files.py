@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 
 from pyspark_ottla.tables import locations
+from pyspark_ottla.task_context import current_task
 
 COMPRESSION = "zstd"
 FILE_BYTES = 256 * 1024 * 1024  # Approximate; a file ends with the first row group that passes it.
@@ -50,6 +51,10 @@ class TaskFiles:
         if not self.partition_by:
             return self._write(batches, name)
         return self._write_partitions(batches, name)
+
+    def write_in_task(self, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+        task = current_task()
+        return self.write(batches, task.partitionId(), task.taskAttemptId())
 
     def _write(self, batches: Iterable[pa.RecordBatch], name: str) -> list[DataFile]:
         writer = DataFileWriter(self.location, name, self.schema)

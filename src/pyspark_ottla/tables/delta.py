@@ -5,7 +5,6 @@ batch; delta-rs refuses it when an entry with the same app id was added after th
 data is in the entry's commit info, under `ottla`.
 """
 
-import contextlib
 import json
 import time
 import uuid
@@ -30,10 +29,9 @@ from pyspark_ottla.tables.table import (
     Claim,
     Merge,
     Table,
-    TableChanged,
     TableNotFound,
-    Vacuumed,
     Version,
+    naming_changes,
     validate_stored,
 )
 
@@ -104,12 +102,12 @@ class DeltaTableAt(Table):
                 RemoveAction(file.path, False, now_ms, file.size, dict(file.partition))
                 for file in group
             ]
-        with _changes_named():
+        with naming_changes(CommitFailedError):
             table.create_write_transaction(
                 actions, "append", table.schema(), table.metadata().partition_columns
             )
 
-    def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
+    def vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
         """Only a full vacuum finds leftovers of failed attempts.
 
         It adds log entries even if it removes nothing, and entries displace older ones: a table
@@ -118,10 +116,10 @@ class DeltaTableAt(Table):
         removed = self._vacuum(retention_hours, dry_run=True)
         if removed and not dry_run:
             removed = self._vacuum(retention_hours, dry_run=False)
-        return Vacuumed(removed)
+        return removed
 
     def _vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
-        with _changes_named():
+        with naming_changes(CommitFailedError):
             return self.open().vacuum(
                 retention_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
             )
@@ -149,7 +147,7 @@ class _DeltaClaim(Claim):
             AddAction(file.path, file.size, file.partition, now_ms, True, file.statistics)
             for file in files
         ]
-        with _changes_named():
+        with naming_changes(CommitFailedError):
             self._table.create_write_transaction(
                 actions,
                 "append",
@@ -161,7 +159,7 @@ class _DeltaClaim(Claim):
     def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
         same_key = " and ".join(f'target."{name}" = source."{name}"' for name in merge.key)
         is_deleted = f'source."{merge.deleted}"'
-        with _changes_named():
+        with naming_changes(CommitFailedError):
             merger = self._table.merge(
                 changes,
                 same_key,
@@ -245,11 +243,3 @@ def _version(entry: dict[str, Any]) -> Version:
     document = entry.get(_METADATA)
     batch = None if document is None else Batch.from_json(document)
     return Version(entry["version"], entry["timestamp"], batch)
-
-
-@contextlib.contextmanager
-def _changes_named() -> Iterator[None]:
-    try:
-        yield
-    except CommitFailedError as error:
-        raise TableChanged(f"the table was changed by another writer meanwhile: {error}") from error

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -54,7 +53,7 @@ class StreamTableWriter(StreamArrowWriter):
         batch_id = int(local_property(context, "streaming.sql.batchId"))
         run_id = local_property(context, "spark.jobGroup.id")
         query_id = local_property(context, "sql.streaming.queryId")
-        files = _write(self._rows.files_of(batch_id, run_id), context, iterator)
+        files = _write(self._rows.files_of(batch_id, run_id), iterator)
         return TaskMessage(query_id, files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -78,7 +77,7 @@ class BatchTableWriter(DataSourceArrowWriter):
         self._run_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        files = _write(self._rows.files_of(self._batch_id, self._run_id), current_task(), iterator)
+        files = _write(self._rows.files_of(self._batch_id, self._run_id), iterator)
         return TaskMessage("", files)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -89,9 +88,9 @@ class BatchTableWriter(DataSourceArrowWriter):
         pass
 
 
-def _write(files: TaskFiles, context: TaskContext, iterator: Iterator[Any]) -> list[DataFile]:
+def _write(files: TaskFiles, iterator: Iterator[Any]) -> list[DataFile]:
     watch_zips()
-    return files.write(iterator, context.partitionId(), context.taskAttemptId())
+    return files.write_in_task(iterator)
 
 
 def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessage]:

@@ -6,7 +6,6 @@ commit if the table's snapshot is not the one that the claim saw; the claim then
 again, and retries if the sink's last batch is the same.
 """
 
-import contextlib
 import datetime as dt
 import functools
 import json
@@ -37,8 +36,8 @@ from pyspark_ottla.tables.table import (
     Table,
     TableChanged,
     TableNotFound,
-    Vacuumed,
     Version,
+    naming_changes,
     validate_stored,
 )
 
@@ -118,10 +117,13 @@ class IcebergTableAt(Table):
             rewriter.replace(
                 [file.entry for file in group], (read_parquet(file.path) for file in group)
             )
-        with _changes_named(), _without_retries(table).transaction() as transaction:
+        with (
+            naming_changes(CommitFailedException),
+            _without_retries(table).transaction() as transaction,
+        ):
             rewriter.commit(transaction, {})
 
-    def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
+    def vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
         """Expires snapshots, and removes data and metadata that no remaining one needs."""
         table = self.open()
         time = dt.datetime.now(dt.UTC) - dt.timedelta(hours=retention_hours)
@@ -132,7 +134,7 @@ class IcebergTableAt(Table):
             if snapshot == current or snapshot.timestamp_ms >= time.timestamp() * 1000
         ]
         if not dry_run and len(kept) < len(table.snapshots()):
-            with _changes_named():
+            with naming_changes(CommitFailedException):
                 table.maintenance.expire_snapshots().older_than(time).commit()
             table = self.open()
         needed = _files_of(table, kept)
@@ -146,7 +148,7 @@ class IcebergTableAt(Table):
         ]
         for path in () if dry_run else removed:
             locations.remove_file(_like(table.location(), path))
-        return Vacuumed(removed)
+        return removed
 
     def open(self) -> IcebergTable:
         catalog, name, _ = _find(self.address)
@@ -377,11 +379,3 @@ def _version(snapshot: Any) -> Version:
 def _newest_first(table: IcebergTable) -> list[Version]:
     snapshots = sorted(table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0)
     return [_version(snapshot) for snapshot in reversed(snapshots)]
-
-
-@contextlib.contextmanager
-def _changes_named() -> Iterator[None]:
-    try:
-        yield
-    except CommitFailedException as error:
-        raise TableChanged(f"the table was changed by another writer meanwhile: {error}") from error

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyspark_ottla.arrow_schemas import to_arrow_schema
@@ -157,14 +156,9 @@ class _WriteRanges(_RangeTask):
     files: TaskFiles
 
     def run(self, records: Iterator[pa.RecordBatch]) -> str:
-        context = TaskContext.get()
-        assert context is not None, "rows are written in tasks"
         partitioning = Partitioning(self.files.partition_by)
         builder = RowBuilder(self.rows, self.files.schema, partitioning)
-        written = self.files.write(
-            builder.build(records), context.partitionId(), context.taskAttemptId()
-        )
-        files = [asdict(file) for file in written]
+        files = [asdict(file) for file in self.files.write_in_task(builder.build(records))]
         return json.dumps({"files": files, "bad": builder.bad_rows})
 
 

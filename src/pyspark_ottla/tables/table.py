@@ -6,6 +6,7 @@ A `Table` is read anew each time: nothing that others may change is cached betwe
 that believe they own a sink, one commits a batch.
 """
 
+import contextlib
 import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -47,11 +48,6 @@ class Merge:
     key: tuple[str, ...]
     deleted: str  # A boolean column of the changes that the table lacks.
     newer_by: str | None = None  # A table row stays if it is later by this column.
-
-
-@dataclass(frozen=True)
-class Vacuumed:
-    files: Sequence[str]  # Removed, or to be removed.
 
 
 class Claim(ABC):
@@ -130,8 +126,11 @@ class Table(ABC):
         """
 
     @abstractmethod
-    def vacuum(self, retention_hours: int, *, dry_run: bool) -> Vacuumed:
-        """Remove files that no version of the last hours needs, and leftovers of failed writes."""
+    def vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
+        """Remove files that no version of the last hours needs, and leftovers of failed writes.
+
+        Returns which they are.
+        """
 
 
 def validate_stored(groups: Sequence[Sequence[StoredFile]], stored: Sequence[StoredFile]) -> None:
@@ -141,20 +140,28 @@ def validate_stored(groups: Sequence[Sequence[StoredFile]], stored: Sequence[Sto
         raise TableChanged("another writer has replaced a file that was to be compacted")
 
 
-def validate_tasks(address: TableAddress | str) -> None:
+@contextlib.contextmanager
+def naming_changes(conflict: type[Exception]) -> Iterator[None]:
+    """Turns the error of a format's library into TableChanged."""
+    try:
+        yield
+    except conflict as error:
+        raise TableChanged(f"the table was changed by another writer meanwhile: {error}") from error
+
+
+def validate_tasks(address: str) -> None:
     """Raises TableError if tasks could not write, before an empty table is created.
 
     Spark passes Arrow data to tasks only if pandas is installed.
     """
     if importlib.util.find_spec("pandas") is None:
-        extra = (parse_address(address) if isinstance(address, str) else address).format
+        extra = parse_address(address).format
         raise TableError(f"writing a table needs pandas: pip install 'ottla[{extra}]'")
 
 
-def open_table(address: TableAddress | str) -> Table:
+def open_table(text: str) -> Table:
     """Raises TableError, saying what to install, if its format's library is missing."""
-    if isinstance(address, str):
-        address = parse_address(address)
+    address = parse_address(text)
     try:
         if address.format is Format.DELTA:
             from pyspark_ottla.tables.delta import DeltaTableAt

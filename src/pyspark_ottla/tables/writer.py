@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyspark_ottla.arrow_schemas import to_arrow_schema
@@ -158,9 +157,7 @@ class _Task:
     files: TaskFiles
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None, "rows are written in tasks"
-        written = self.files.write(batches, context.partitionId(), context.taskAttemptId())
+        written = self.files.write_in_task(batches)
         yield pa.RecordBatch.from_pylist([asdict(file) for file in written], _FILES_SCHEMA)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,12 +201,15 @@ def _run(plan: "SyncPlan", options: RunOptions, *, as_json: bool) -> None:
     from pyspark.errors import PySparkException
 
     from pyspark_ottla.java import JavaNotFound
+    from pyspark_ottla.pipeline.session import open_session
     from pyspark_ottla.pipeline.spark_errors import describe_error
-    from pyspark_ottla.tables.session import open_session
     from pyspark_ottla.tables.sync_run import SyncRun
 
+    log = Path(tempfile.gettempdir(), f"ottla-table-{plan.sink_id}.log")
     try:
-        spark = open_session(plan, options.master, options.remote)
+        spark = open_session(
+            plan.topic, master=options.master, remote=options.remote or "", settings={}, log=log
+        )
     except JavaNotFound as error:
         raise CommandError(str(error)) from None
     try:

@@ -34,7 +34,7 @@ def vacuum(
     with table_errors():
         from pyspark_ottla.tables.table import open_table
 
-        removed = open_table(table).vacuum(retention_hours, dry_run=dry_run).files
+        removed = open_table(table).vacuum(retention_hours, dry_run=dry_run)
     for path in removed if dry_run else ():
         print_line(path)
     if not dry_run:
