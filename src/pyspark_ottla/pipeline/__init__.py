@@ -28,5 +28,5 @@ run                          from the first batch to the last, and a clean stop
 group                        several pipelines, restarted when they fail
 declarative                  projects of Spark Declarative Pipelines, the alternative
 progress, view, metrics      what is going on, for people and for Prometheus
-lineage, lineage_outlets     what was read and written, for OpenLineage
+lineage, lineage_events      what was read and written, for OpenLineage
 """

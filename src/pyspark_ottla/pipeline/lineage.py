@@ -6,14 +6,13 @@ COMPLETE, FAIL and ABORT, the last for a query stopped because another has faile
 
 import datetime as dt
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from ottla import __version__
 from pyspark_ottla.pipeline.frames import Frames
-from pyspark_ottla.pipeline.lineage_outlets import Outlet
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.pipeline.progress import Progress, QueryProgress
 from pyspark_ottla.pipeline.shape import Shape
@@ -38,7 +37,7 @@ class Lineage:
 
     def __init__(
         self,
-        outlet: Outlet,
+        send: Callable[[dict[str, Any]], None],
         pipeline: Pipeline,
         frames: Frames,
         shapes: Mapping[str, Shape],
@@ -46,7 +45,7 @@ class Lineage:
         spark_version: str,
         is_stream: bool,
     ) -> None:
-        self._outlet = outlet
+        self._send = send
         self._pipeline = pipeline
         self._schemas = {name: frame.schema for name, frame in frames.good.items()}
         self._shapes = shapes
@@ -70,7 +69,7 @@ class Lineage:
             del self._runs[sink]
 
     def _emit(self, kind: str, sink: str, query: QueryProgress | None = None) -> None:
-        self._outlet.send(self._event(kind, self._pipeline.sinks[sink], query))
+        self._send(self._event(kind, self._pipeline.sinks[sink], query))
 
     def _event(self, kind: str, sink: Sink, query: QueryProgress | None) -> dict[str, Any]:
         run_facets = {

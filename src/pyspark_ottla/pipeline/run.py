@@ -6,6 +6,7 @@ When one query fails, all are stopped: the next run continues from the checkpoin
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -17,7 +18,7 @@ from pyspark_ottla.pipeline.coverage import fix_begins
 from pyspark_ottla.pipeline.evolution import take_added
 from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.lineage import Lineage
-from pyspark_ottla.pipeline.lineage_outlets import open_outlet
+from pyspark_ottla.pipeline.lineage_events import send_event
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.progress import Progress
@@ -96,11 +97,11 @@ class PipelineRun:
                 self._lineage.start(query.name)
 
     def _open_lineage(self, frames: Frames, shapes: Mapping[str, Shape]) -> Lineage | None:
-        if not self._pipeline.lineage:
+        target, servers = self._pipeline.lineage, self._pipeline.bootstrap_servers
+        if not target:
             return None
-        outlet = open_outlet(self._pipeline.lineage, self._pipeline.bootstrap_servers)
         return Lineage(
-            outlet,
+            partial(send_event, target=target, bootstrap_servers=servers),
             self._pipeline,
             frames,
             shapes,

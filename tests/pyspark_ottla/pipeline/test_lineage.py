@@ -15,7 +15,7 @@ from ottla.client.wire.cluster import Cluster
 from pyspark_ottla.pipeline.file import load_pipeline
 from pyspark_ottla.pipeline.frames import Frames
 from pyspark_ottla.pipeline.lineage import Lineage
-from pyspark_ottla.pipeline.lineage_outlets import open_outlet
+from pyspark_ottla.pipeline.lineage_events import send_event
 from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.progress import Progress
@@ -47,12 +47,7 @@ class Frame(NamedTuple):
     schema: StructType
 
 
-class Kept:
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-
-    def send(self, event: dict[str, Any]) -> None:
-        self.events.append(event)
+Events = list[dict[str, Any]]
 
 
 @pytest.fixture
@@ -63,16 +58,16 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def kept() -> Events:
+    return []
 
 
 @pytest.fixture
-def lineage(pipeline: Pipeline, kept: Kept) -> Lineage:
+def lineage(pipeline: Pipeline, kept: Events) -> Lineage:
     frames: Any = Frames({"orders": Frame(ROWS)}, {})  # type: ignore[dict-item]
     shape = Shape([["orders", "orders", "returns"]], [], {}, {}, {})
     shapes = dict.fromkeys(pipeline.sinks, shape)
-    return Lineage(kept, pipeline, frames, shapes, spark_version="4.3.0", is_stream=True)
+    return Lineage(kept.append, pipeline, frames, shapes, spark_version="4.3.0", is_stream=True)
 
 
 def progress(*names: str) -> Progress:
@@ -82,13 +77,13 @@ def progress(*names: str) -> Progress:
     return made
 
 
-def test_a_run_tells_its_beginning_and_its_end(lineage: Lineage, kept: Kept) -> None:
+def test_a_run_tells_its_beginning_and_its_end(lineage: Lineage, kept: Events) -> None:
     lineage.start("copy")
     lineage.start("dead-letter-orders")  # No sink.
     done = progress("copy")
     done.queries["copy"].rows_out = 7
     lineage.end(done)
-    start, complete = kept.events
+    start, complete = kept
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
     assert start["run"]["runId"] == complete["run"]["runId"]
     assert (start["job"]["namespace"], start["job"]["name"]) == ("ottla", "shop.copy")
@@ -107,25 +102,25 @@ def test_a_run_tells_its_beginning_and_its_end(lineage: Lineage, kept: Kept) -> 
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == 7
     assert "outputFacets" not in start["outputs"][0]
     lineage.end(done)
-    assert len(kept.events) == 2
+    assert len(kept) == 2
 
 
-def test_one_that_failed_and_one_that_was_stopped_for_it(lineage: Lineage, kept: Kept) -> None:
+def test_one_that_failed_and_one_that_was_stopped_for_it(lineage: Lineage, kept: Events) -> None:
     lineage.start("copy")
     lineage.start("table")
     failed = progress("copy", "table")
     failed.fail("table", "the disk is full")
     lineage.end(failed)
-    ends = {event["job"]["name"]: event for event in kept.events[2:]}
+    ends = {event["job"]["name"]: event for event in kept[2:]}
     assert ends["shop.copy"]["eventType"] == "ABORT"
     assert ends["shop.table"]["eventType"] == "FAIL"
     assert ends["shop.table"]["run"]["facets"]["errorMessage"]["message"] == "the disk is full"
 
 
-def test_tables_and_the_console(lineage: Lineage, kept: Kept, pipeline: Pipeline) -> None:
+def test_tables_and_the_console(lineage: Lineage, kept: Events, pipeline: Pipeline) -> None:
     for name in ("table", "bucket", "shown"):
         lineage.start(name)
-    table, bucket, shown = (event["outputs"] for event in kept.events)
+    table, bucket, shown = (event["outputs"] for event in kept)
     assert (table[0]["namespace"], table[0]["name"]) == (
         "file",
         str(pipeline.path.parent / "lake" / "orders"),
@@ -139,9 +134,8 @@ EVENT = {"eventType": "START", "job": {"name": "shop.copy"}}
 
 def test_a_file_gets_a_line_for_each(pipeline: Pipeline, tmp_path: Path) -> None:
     assert pipeline.lineage == str(tmp_path / "events" / "lineage.jsonl")
-    outlet = open_outlet(pipeline.lineage, "")
-    outlet.send(EVENT)
-    outlet.send(EVENT)
+    send_event(EVENT, pipeline.lineage, "")
+    send_event(EVENT, pipeline.lineage, "")
     lines = Path(pipeline.lineage).read_text().splitlines()
     assert [json.loads(line) for line in lines] == [EVENT, EVENT]
 
@@ -149,7 +143,7 @@ def test_a_file_gets_a_line_for_each(pipeline: Pipeline, tmp_path: Path) -> None
 def test_a_topic_gets_a_record_for_each(bootstrap: str) -> None:
     with Cluster(bootstrap) as cluster:
         topic = create_topic(cluster, 1)
-        open_outlet(f"topic:{topic}", bootstrap).send(EVENT)
+        send_event(EVENT, f"topic:{topic}", bootstrap)
         assert [json.loads(value) for value in values(cluster, topic)] == [EVENT]
 
 
@@ -179,8 +173,8 @@ def server() -> Iterator[HTTPServer]:
 def test_http_gets_a_post_for_each(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENLINEAGE_API_KEY", "secret")
     address = f"http://127.0.0.1:{server.server_address[1]}"
-    open_outlet(address, "").send(EVENT)
-    open_outlet(f"{address}/here", "").send(EVENT)
+    send_event(EVENT, address, "")
+    send_event(EVENT, f"{address}/here", "")
     (first, second) = server.received  # type: ignore[attr-defined]
     assert first == ("/api/v1/lineage", "Bearer secret", json.dumps(EVENT).encode())
     assert second[0] == "/here"
@@ -189,10 +183,10 @@ def test_http_gets_a_post_for_each(server: HTTPServer, monkeypatch: pytest.Monke
 def test_what_does_not_arrive_is_said_and_nothing_is_raised(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    open_outlet("http://127.0.0.1:1", "").send(EVENT)
+    send_event(EVENT, "http://127.0.0.1:1", "")
     (tmp_path / "file").touch()
-    open_outlet(str(tmp_path / "file" / "below"), "").send(EVENT)
-    assert len(messages_of("pyspark_ottla.pipeline.lineage_outlets", caplog)) == 2
+    send_event(EVENT, str(tmp_path / "file" / "below"), "")
+    assert len(messages_of("pyspark_ottla.pipeline.lineage_events", caplog)) == 2
     assert "START of lineage did not arrive at http://127.0.0.1:1" in caplog.text
 
 
