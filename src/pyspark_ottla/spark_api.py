@@ -66,6 +66,11 @@ else:  # Before 4.1.
         pass
 
 
+def is_connect(item: object) -> bool:
+    """Whether a session or frame is Spark Connect's, which runs elsewhere."""
+    return type(item).__module__.startswith("pyspark.sql.connect.")
+
+
 __all__ = [
     "ARROW_TIMES_IN_UTC",
     "CHECKPOINT_FILE_MANAGERS",
@@ -78,4 +83,5 @@ __all__ = [
     "ReadMaxRows",
     "StreamArrowWriter",
     "SupportsTriggerAvailableNow",
+    "is_connect",
 ]

@@ -21,6 +21,7 @@ from pyspark_ottla.pipeline.model import Pipeline
 from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.shape import Shape
 from pyspark_ottla.pipeline.stretches import Stretch
+from pyspark_ottla.spark_api import is_connect
 
 NAME = "ottla.json"
 
@@ -79,8 +80,7 @@ class RecordFile:
     def __init__(self, pipeline: Pipeline, spark: Any = None) -> None:
         self._pipeline = pipeline
         self._directory = pipeline.checkpoints
-        is_remote = type(spark).__module__.startswith("pyspark.sql.connect.")
-        self._spark = spark if is_remote or has_scheme(self._directory) else None
+        self._spark = spark if is_connect(spark) or has_scheme(self._directory) else None
 
     @property
     def is_local(self) -> bool:

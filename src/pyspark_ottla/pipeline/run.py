@@ -25,12 +25,12 @@ from pyspark_ottla.pipeline.progress import Progress
 from pyspark_ottla.pipeline.record import RecordFile
 from pyspark_ottla.pipeline.renames import adopt_renamed
 from pyspark_ottla.pipeline.run_lock import RunLock
-from pyspark_ottla.pipeline.session import is_remote
 from pyspark_ottla.pipeline.shape import Shape
 from pyspark_ottla.pipeline.spark_errors import describe_error, may_pass
 from pyspark_ottla.pipeline.topics import make_topics, publish_schemas
 from pyspark_ottla.pipeline.validate import validate_pipeline, validate_topics
 from pyspark_ottla.pipeline.writers import Query, build_queries
+from pyspark_ottla.spark_api import is_connect
 
 _POLL_S = 0.2
 _RESTARTS_MAX = 5
@@ -59,7 +59,7 @@ class PipelineRun:
         self._accept_changes = accept_changes
         self._watch = watch
         self._show = show
-        self._lock = RunLock(pipeline, is_remote=is_remote(spark))
+        self._lock = RunLock(pipeline, is_remote=is_connect(spark))
         self._stopping = threading.Event()
         self._restarts = 0
         self._lineage: Lineage | None = None

@@ -35,11 +35,6 @@ def open_session(
         return spark_session(name, master=master, settings=QUIET | dict(settings))
 
 
-def is_remote(session: SparkSession) -> bool:
-    """Whether it is a Spark Connect session."""
-    return type(session).__module__.startswith("pyspark.sql.connect.")
-
-
 def apply_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """What streams need in a session created by someone else, as far as it can be changed."""
     own = {key: value for key, value in session_settings().items() if key.startswith(_OF_STREAMS)}

@@ -14,11 +14,12 @@ from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.frames import Frames, build_frames
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
-from pyspark_ottla.pipeline.session import apply_settings, is_remote
+from pyspark_ottla.pipeline.session import apply_settings
 from pyspark_ottla.pipeline.spark_errors import describe_error
 from pyspark_ottla.pipeline.topics import find_problems
 from pyspark_ottla.pipeline.writers import as_records, sink_id
 from pyspark_ottla.sink.columns import ColumnError, validate_columns
+from pyspark_ottla.spark_api import is_connect
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.columns import new_columns, validate_types
 from pyspark_ottla.tables.table import open_table
@@ -53,7 +54,7 @@ def _sink_problems(
         reason = f"{sink.input} reads no source, so there is nothing to wait for"
         return [Problem(sink.input.line, f"{title}: {reason}")]
     problems = []
-    if sink.kind is SinkKind.CONSOLE and is_remote(spark):
+    if sink.kind is SinkKind.CONSOLE and is_connect(spark):
         reason = "a Spark Connect server cannot print here; write to a topic, or use --master"
         problems.append(Problem(sink.line, f"{title}: {reason}"))
     for column in sink.partition_by:
@@ -102,7 +103,7 @@ def _table_problems(pipeline: Pipeline, sink: Sink, frame: DataFrame, title: str
 
 def _mode_problems(spark: SparkSession, sink: Sink, frame: DataFrame, title: str) -> list[Problem]:
     """Whether Spark can run the steps before the sink in its mode, by Spark's internal check."""
-    if is_remote(spark):  # Found when the query starts.
+    if is_connect(spark):  # Found when the query starts.
         return []
     jvm: Any = spark._jvm
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, sink.mode.capitalize())()

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from pyspark_ottla.arrow_schemas import to_arrow_schema
+from pyspark_ottla.spark_api import is_connect
 from pyspark_ottla.tables import committing
 from pyspark_ottla.tables.address import TableError, parse_address
 from pyspark_ottla.tables.batch import Batch, validate_sink_id
@@ -163,6 +164,6 @@ class _Task:
 
 def _query_id(frame: Any) -> str:
     """The batch's stream. A Connect session does not know it."""
-    if type(frame).__module__.startswith("pyspark.sql.connect."):
+    if is_connect(frame):
         return ""
     return frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
