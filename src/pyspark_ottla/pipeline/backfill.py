@@ -22,7 +22,7 @@ from pyspark_ottla.pipeline.batch_writers import TopicWriter, table_writer
 from pyspark_ottla.pipeline.changes import Remembered, with_fields, with_record
 from pyspark_ottla.pipeline.coverage import find_begins, live_stretches
 from pyspark_ottla.pipeline.frames import FrameError, build_frames
-from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
+from pyspark_ottla.pipeline.model import TABLES, Pipeline, Sink, SinkKind, Source
 from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.record import Record, RecordFile
@@ -49,7 +49,6 @@ from pyspark_ottla.tables.address import TableError
 
 RECORDS_MAX = 1_000_000  # Default size of a portion.
 
-_TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
 _ATTEMPTS_MAX = 5
 
 
@@ -190,7 +189,7 @@ class _Backfilling:
     ) -> list[Stretch]:
         """What is not in the sink and will not get there by itself."""
         sink = self._pipeline.sinks.get(query)
-        if sink is not None and sink.key and sink.kind in _TABLES:
+        if sink is not None and sink.key and sink.kind in TABLES:
             return stretches
         begins = find_begins(self._pipeline, self._record, query) or {}
         covered = live_stretches(begins, partitions)
@@ -280,10 +279,10 @@ def find_refusals(sink: Sink, shape: Shape) -> list[str]:
         return [f"{reason}, so a backfill cannot add to it; use delta or iceberg"]
     if sink.kind is SinkKind.CONSOLE:
         return ["the console keeps nothing; `ottla pipeline preview` shows rows"]
-    if sink.kind in _TABLES and sink.key and sink.deleted:
+    if sink.kind in TABLES and sink.key and sink.deleted:
         reason = "a row that was removed since would come back"
         return [f"{reason}: start a table with `deleted` over, with `ottla pipeline reset`"]
-    if sink.kind in _TABLES and sink.key and not sink.order_by:
+    if sink.kind in TABLES and sink.key and not sink.order_by:
         reason = "an older row would replace a newer one of the same key"
         return [f"{reason}; give order-by, the column that tells which is newer"]
     return []

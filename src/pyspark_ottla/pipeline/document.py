@@ -24,7 +24,7 @@ class Text(str):
     __slots__ = ("line",)
     line: int  # Of its first character.
 
-    def __new__(cls, text: str, line: int = 0) -> "Text":
+    def __new__(cls, text: str = "", line: int = 0) -> "Text":
         self = super().__new__(cls, text)
         self.line = line
         return self

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
-from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
+from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.samples import read_newest
-from pyspark_ottla.pipeline.schema_text import field_names
+from pyspark_ottla.pipeline.schema_text import field_names, quoted
 
 if TYPE_CHECKING:
     from pyspark_ottla.pipeline.record import Record
@@ -47,15 +47,14 @@ def with_added(pipeline: Pipeline, added: Added) -> Pipeline:
 def _with_fields(source: Source, fields: dict[str, str]) -> Source:
     if not fields:
         return source
-    text = ", ".join([source.schema, *(f"{_quoted(name)} {kind}" for name, kind in fields.items())])
+    text = ", ".join([source.schema, *(f"{quoted(name)} {kind}" for name, kind in fields.items())])
     return replace(source, schema=Text(text, source.schema.line))
 
 
 def _find_new(pipeline: Pipeline, source: Source, known: Collection[str]) -> dict[str, str]:
     from pyspark_ottla.pipeline.init import guess_format
 
-    plain = replace(source, format="binary", schema=Text(""), bad_values=Otherwise.FAIL)
-    plain = replace(plain, expectations=(), has_headers=False)
+    plain = Source(source.name, source.line, source.topics, source.pattern, options=source.options)
     try:
         values = read_newest(pipeline, plain, _SAMPLE)["value"].to_pylist()
     except WireError as error:
@@ -71,7 +70,3 @@ def _find_new(pipeline: Pipeline, source: Source, known: Collection[str]) -> dic
 
 def _names(schema: str) -> set[str]:
     return {name.lower() for name in field_names(schema)}
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

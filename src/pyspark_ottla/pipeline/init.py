@@ -11,15 +11,15 @@ from pyspark.sql.types import StringType, TimestampType
 
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
-from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source
+from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.problems import PipelineError
 from pyspark_ottla.pipeline.samples import read_newest
+from pyspark_ottla.pipeline.schema_text import quoted
 from pyspark_ottla.pipeline.validate import validate_topics
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 
 _SAMPLE = 1000
 _OBJECTS_MIN = 0.5  # The share of values that must be objects for the topic to count as JSON.
-_WORD = re.compile(r"\w+")
 
 
 class Guess(NamedTuple):
@@ -43,20 +43,8 @@ def write_pipeline(path: Path, topic: str, sink: str, bootstrap_servers: str) ->
 
 
 def read_values(path: Path, topic: str, bootstrap_servers: str) -> list[bytes | None]:
-    source = Source(
-        name="records",
-        line=0,
-        topics=(Text(topic),),
-        pattern=Text(""),
-        format="binary",
-        schema=Text(""),
-        start="earliest",
-        records_per_batch_max=None,
-        has_headers=False,
-        bad_values=Otherwise.FAIL,
-        options={},
-    )
-    pipeline = Pipeline(path, path.stem, bootstrap_servers, "", Text(""), {}, {"records": source})
+    source = Source("records", 0, (Text(topic),))
+    pipeline = Pipeline(path, path.stem, bootstrap_servers, "", Text(), {}, {"records": source})
     validate_topics(pipeline)
     try:
         values: list[bytes | None] = read_newest(pipeline, source, _SAMPLE)["value"].to_pylist()
@@ -161,7 +149,7 @@ def _format_lines(guess: Guess) -> list[str]:
         f"    # Of the newest {guess.looked_at} records; fields that are not named are left out.",
         "    schema: |",
     ]
-    fields = [f"      {_quoted(name)} {kind}" for name, kind in guess.fields.items()]
+    fields = [f"      {quoted(name)} {kind}" for name, kind in guess.fields.items()]
     lines += [",\n".join(fields)]
     lines += ["    # fail, drop, or quarantine: to the dead-letter topic, with the reason."]
     return [*lines, "    bad-values: quarantine"]
@@ -170,8 +158,4 @@ def _format_lines(guess: Guess) -> list[str]:
 def _columns(guess: Guess) -> str:
     if guess.format != "json":
         return "key, value"
-    return ", ".join(map(_quoted, guess.fields))
-
-
-def _quoted(name: str) -> str:
-    return name if _WORD.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+    return ", ".join(map(quoted, guess.fields))

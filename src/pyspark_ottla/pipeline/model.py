@@ -36,14 +36,14 @@ class Source:
     name: str
     line: int
     topics: tuple[Text, ...]
-    pattern: Text
-    format: str
-    schema: Text
-    start: str
-    records_per_batch_max: int | None
-    has_headers: bool
-    bad_values: Otherwise
-    options: Mapping[str, str]
+    pattern: Text = field(default_factory=Text)
+    format: str = "binary"
+    schema: Text = field(default_factory=Text)
+    start: str = "earliest"
+    records_per_batch_max: int | None = None
+    has_headers: bool = False
+    bad_values: Otherwise = Otherwise.FAIL
+    options: Mapping[str, str] = field(default_factory=dict)
     watermark: Watermark | None = None
     expectations: tuple[Expectation, ...] = ()
     takes_added: bool = False  # Whether fields unknown to the schema become columns.
@@ -77,6 +77,9 @@ class SinkKind(enum.StrEnum):
     ICEBERG = "iceberg"
     PARQUET = "parquet"
     CONSOLE = "console"
+
+
+TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ _PLAIN = (
 )
 _NESTED = {"array": 1, "map": 2}
 _TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\w+|[<>(),:]|\S")
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _NAME = re.compile(r"`.+`|\w+")
 
 
@@ -83,6 +84,11 @@ def field_names(text: str) -> list[str]:
         depth += (token in "<(") - (token in ">)")
         is_name = is_name or (token == "," and depth == 0)
     return names
+
+
+def quoted(name: str) -> str:
+    """A field's name as schemas and SQL take it."""
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 class _Reader:

@@ -1,7 +1,7 @@
 """What a sink itself knows about its batches, without Spark."""
 
 from pyspark_ottla.pipeline.batch_writers import table_writer
-from pyspark_ottla.pipeline.model import Pipeline, SinkKind
+from pyspark_ottla.pipeline.model import TABLES, Pipeline, SinkKind
 from pyspark_ottla.pipeline.writers import dead_letter_options, sink_id, topic_options
 from pyspark_ottla.sink.decisions import Decisions
 from pyspark_ottla.sink.options import Delivery, parse_sink_options
@@ -12,7 +12,7 @@ from pyspark_ottla.tables.table import open_table
 def find_last_batch(pipeline: Pipeline, query: str) -> int | None:
     """The last batch that counts; None if there is none, or if the sink does not keep track."""
     sink = pipeline.sinks.get(query)
-    if sink is not None and sink.kind in (SinkKind.DELTA, SinkKind.ICEBERG):
+    if sink is not None and sink.kind in TABLES:
         table = open_table(table_writer(sink, sink_id(pipeline, sink)).table)
         if table.schema() is None:
             return None

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pyspark_ottla.pipeline.document import Section, Text
-from pyspark_ottla.pipeline.model import Sink, SinkKind
+from pyspark_ottla.pipeline.model import TABLES, Sink, SinkKind
 from pyspark_ottla.pipeline.paths import resolve_path
 from pyspark_ottla.tables.address import is_catalog_name
 
@@ -25,17 +25,16 @@ _KEYS = (
     "sink-id",
     "options",
 )
-_TABLES = (SinkKind.DELTA, SinkKind.ICEBERG)
 # Keys of only some kinds of sinks.
 _ONLY_FOR = {
-    "key": (SinkKind.TOPIC, *_TABLES),
-    "order-by": _TABLES,
-    "deleted": _TABLES,
+    "key": (SinkKind.TOPIC, *TABLES),
+    "order-by": TABLES,
+    "deleted": TABLES,
     "format": (SinkKind.TOPIC,),
     "partitions": (SinkKind.TOPIC,),
     "publish-schema": (SinkKind.TOPIC,),
     "partition-by": (SinkKind.PARQUET,),
-    "sink-id": (SinkKind.TOPIC, *_TABLES),
+    "sink-id": (SinkKind.TOPIC, *TABLES),
 }
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,45}")
 _INTERVAL = re.compile(
@@ -66,7 +65,7 @@ def _sink(name: Text, section: Section, directory: Path) -> Sink:
     mode = section.choice("mode", MODES, "append")
     if kind is SinkKind.PARQUET and mode != "append":
         section.note("mode", f"Parquet files are only appended to, so mode cannot be {mode}")
-    if kind in _TABLES and mode != "append" and "key" not in section:
+    if kind in TABLES and mode != "append" and "key" not in section:
         section.note("mode", f"mode {mode} writes rows again that have changed; give their key")
     return Sink(
         name=str(name),

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.frames import Frames, build_frames
-from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind
+from pyspark_ottla.pipeline.model import TABLES, Pipeline, Sink, SinkKind
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
 from pyspark_ottla.pipeline.session import apply_settings
 from pyspark_ottla.pipeline.spark_errors import describe_error
@@ -65,7 +65,7 @@ def _sink_problems(
             )
     if sink.kind is SinkKind.TOPIC:
         problems += _topic_problems(sink, frame, title)
-    if sink.kind in (SinkKind.DELTA, SinkKind.ICEBERG):
+    if sink.kind in TABLES:
         problems += _table_problems(pipeline, sink, frame, title)
     return problems or _mode_problems(spark, sink, frame, title)
 
