@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark.sql.types import StringType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructType, TimestampType
 
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
@@ -78,7 +78,17 @@ def _type(field: Any, objects: Sequence[dict[str, Any]]) -> str:
     texts = [each[field.name] for each in objects if each.get(field.name) is not None]
     if isinstance(kind, StringType) and texts and all(map(_is_time, texts)):
         kind = TimestampType()
-    return str(kind.simpleString())
+    return _type_text(kind)
+
+
+def _type_text(kind: DataType) -> str:
+    """In Spark's notation; its own does not quote the names of fields."""
+    if isinstance(kind, ArrayType):
+        return f"array<{_type_text(kind.elementType)}>"
+    if isinstance(kind, StructType):
+        fields = (f"{quoted(field.name)}:{_type_text(field.dataType)}" for field in kind)
+        return f"struct<{','.join(fields)}>"
+    return kind.simpleString()
 
 
 def _is_time(text: Any) -> bool:

@@ -31,6 +31,15 @@ def test_objects_become_a_schema_and_times_are_times() -> None:
     assert (guess.format, guess.looked_at, guess.unreadable) == ("json", 4, 1)
 
 
+def test_names_that_spark_takes_only_quoted_are_quoted() -> None:
+    value = {"größe": 1, "2": [{"größe": 1, "a b": {"3d": 1}}], "a1": 1}
+    guess = guess_format([json.dumps(value).encode()])
+    assert guess.fields["2"] == "array<struct<`größe`:bigint,`a b`:struct<`3d`:bigint>>>"
+    text = render("p", "t", "console", "h:1", guess)
+    assert "`größe` bigint" in text
+    assert "select `größe`, `2`, a1\n" in text
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [([b"a line", b"{}x"], "string"), ([b"\xff"], "binary"), ([], "binary"), ([None], "binary")],
