@@ -1,6 +1,8 @@
 """A pipeline's topics: those it reads must exist, those it writes are created."""
 
+import contextlib
 import difflib
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ottla.client.wire.cluster import Cluster
@@ -70,16 +72,13 @@ def _hint(topic: str, known: set[str]) -> str:
 def make_topics(pipeline: Pipeline) -> list[str]:
     """Create missing topics for sinks and quarantined rows; returns their names."""
     made: list[str] = []
-    try:
-        for sink in pipeline.sinks.values():
-            if sink.kind is SinkKind.TOPIC and sink.target:
-                with _connect_sink(pipeline, sink) as cluster:
-                    made += _make_missing(cluster, sink.target, sink.partitions)
-        if any(dataset.quarantines for dataset in pipeline.datasets):
-            with _connect(pipeline) as cluster:
-                made += _make_missing(cluster, pipeline.dead_letter_topic, None)
-    except (WireError, OptionError) as error:
-        raise pipeline.error(str(error)) from error
+    for sink in pipeline.sinks.values():
+        if sink.kind is SinkKind.TOPIC and sink.target:
+            with _connected(pipeline, sink) as cluster:
+                made += _make_missing(cluster, sink.target, sink.partitions)
+    if any(dataset.quarantines for dataset in pipeline.datasets):
+        with _connected(pipeline) as cluster:
+            made += _make_missing(cluster, pipeline.dead_letter_topic, None)
     return made
 
 
@@ -92,33 +91,36 @@ def _make_missing(cluster: Cluster, name: str, partitions: int | None) -> list[s
 
 def is_compacted(pipeline: Pipeline, sink: Sink) -> bool:
     """Whether the sink's topic keeps only the last value per key."""
-    try:
-        with _connect_sink(pipeline, sink) as cluster:
-            if sink.target not in cluster.topics([sink.target]):
-                return False
-            return "compact" in topic_config(cluster, sink.target, "cleanup.policy")
-    except (WireError, OptionError) as error:
-        raise pipeline.error(str(error)) from error
+    with _connected(pipeline, sink) as cluster:
+        if sink.target not in cluster.topics([sink.target]):
+            return False
+        return "compact" in topic_config(cluster, sink.target, "cleanup.policy")
 
 
 def publish_schemas(pipeline: Pipeline, frames: Frames) -> None:
     """For the sinks that ask for it, each next to its topic."""
+    for sink in pipeline.sinks.values():
+        if sink.publishes_schema:
+            rows = frames.good[sink.input].schema
+            document = describe_rows(str(sink.target), pipeline.name, rows)
+            with _connected(pipeline, sink) as cluster:
+                publish_schema(cluster, str(sink.target), document)
+
+
+@contextlib.contextmanager
+def _connected(pipeline: Pipeline, sink: Sink | None = None) -> Iterator[Cluster]:
+    """To the pipeline's cluster, or to the one that the sink's own options name.
+
+    Raises PipelineError if the cluster does not do what is asked of it.
+    """
     try:
-        for sink in pipeline.sinks.values():
-            if sink.publishes_schema:
-                rows = frames.good[sink.input].schema
-                document = describe_rows(str(sink.target), pipeline.name, rows)
-                with _connect_sink(pipeline, sink) as cluster:
-                    publish_schema(cluster, str(sink.target), document)
+        if sink is None:
+            servers = pipeline.bootstrap_servers
+            opened = Cluster(servers, client_id=_CLIENT_ID, security=security_for(servers))
+        else:
+            options = parse_sink_options(topic_options(pipeline, sink), is_stream=True)
+            opened = options.cluster.connect()
+        with opened as cluster:
+            yield cluster
     except (WireError, OptionError) as error:
         raise pipeline.error(str(error)) from error
-
-
-def _connect_sink(pipeline: Pipeline, sink: Sink) -> Cluster:
-    """Its own options may name another cluster than the pipeline's."""
-    return parse_sink_options(topic_options(pipeline, sink), is_stream=True).cluster.connect()
-
-
-def _connect(pipeline: Pipeline) -> Cluster:
-    security = security_for(pipeline.bootstrap_servers)
-    return Cluster(pipeline.bootstrap_servers, client_id=_CLIENT_ID, security=security)

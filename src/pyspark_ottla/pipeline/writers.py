@@ -33,19 +33,30 @@ def build_queries(
 ) -> Iterator[Query]:
     """`show` prints the input of console sinks."""
     for sink in pipeline.sinks.values():
-        frame = frames.good[sink.input].observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
-        writer = _writer(pipeline, sink, frame, show).outputMode(sink.mode)
-        target = query_target(pipeline, sink.name)
-        yield Query(
-            sink.name, sink.line, target, _with_checkpoint(pipeline, writer, sink.name, once, sink)
-        )
+        writer = _writer(pipeline, sink, _counted(frames.good[sink.input]), show)
+        writer = writer.outputMode(sink.mode)
+        yield _query(pipeline, sink.name, sink.line, writer, once=once, every=sink.trigger)
     for name, frame in frames.bad.items():
         query = f"{DEAD_LETTER}{name}"
-        observed = frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
-        writer = observed.writeStream.format("ottla")
+        writer = _counted(frame).writeStream.format("ottla")
         writer = writer.options(**dead_letter_options(pipeline, query))
-        target = query_target(pipeline, query)
-        yield Query(query, 0, target, _with_checkpoint(pipeline, writer, query, once))
+        yield _query(pipeline, query, 0, writer, once=once)
+
+
+def _counted(frame: DataFrame) -> DataFrame:
+    return frame.observe(ROWS_OUT, F.count(F.lit(1)).alias("rows"))
+
+
+def _query(
+    pipeline: Pipeline, name: str, line: int, writer: Any, *, once: bool, every: str = ""
+) -> Query:
+    writer = writer.queryName(f"{pipeline.name}.{name}")
+    writer = writer.option("checkpointLocation", f"{pipeline.checkpoints}/{name}")
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif every:
+        writer = writer.trigger(processingTime=every)
+    return Query(name, line, query_target(pipeline, name), writer)
 
 
 def query_names(pipeline: Pipeline) -> list[str]:
@@ -69,18 +80,6 @@ def dead_letter_options(pipeline: Pipeline, query: str) -> dict[str, str]:
         "topic": str(pipeline.dead_letter_topic),
         "sinkId": _id_of(pipeline, query),
     }
-
-
-def _with_checkpoint(
-    pipeline: Pipeline, writer: Any, name: str, once: bool, sink: Sink | None = None
-) -> Any:
-    writer = writer.queryName(f"{pipeline.name}.{name}")
-    writer = writer.option("checkpointLocation", f"{pipeline.checkpoints}/{name}")
-    if once:
-        return writer.trigger(availableNow=True)
-    if sink is not None and sink.trigger:
-        return writer.trigger(processingTime=sink.trigger)
-    return writer
 
 
 def _writer(pipeline: Pipeline, sink: Sink, frame: DataFrame, show: Any) -> Any:
