@@ -58,14 +58,11 @@ def ottla_progress(query: Any) -> QueryView:
 
 def batches_of(reports: Sequence[Any]) -> "list[QueryProgress]":
     """The figures of each report alone, not cumulative."""
-    from pyspark_ottla.pipeline.progress import Progress
+    from pyspark_ottla.pipeline.progress import QueryProgress
 
-    found = []
-    for report in reports:
-        progress = Progress("")
-        progress.add("query", "")
-        progress.take("query", report)
-        found.append(progress.queries["query"])
+    found = [QueryProgress("", "") for _ in reports]
+    for query, report in zip(found, reports, strict=True):
+        query.count(report)
     return found
 
 

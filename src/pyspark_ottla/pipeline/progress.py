@@ -41,6 +41,32 @@ class QueryProgress:
     def batches_seconds(self) -> float:
         return self.batches_ms / 1000
 
+    def count(self, report: Mapping[str, Any]) -> None:
+        """Take over the figures of a batch as Spark reports them."""
+        # Of rows, Spark Connect reports nothing else.
+        rows = sum(source["numInputRows"] for source in report["sources"])
+        observed = _observed(report)
+        out = observed.get(ROWS_OUT, {}).get("rows", 0)
+        duration_ms = report["durationMs"].get("triggerExecution", 0)
+        self.batches += report["batchId"] > self.batch_id
+        self.batch_id = report["batchId"]
+        self.rows_in += rows
+        self.rows_out += out
+        self.rows_in_per_s = _per_second(rows, duration_ms)
+        self.rows_out_per_s = _per_second(out, duration_ms)
+        self.batch_ms = duration_ms
+        self.batches_ms += duration_ms
+        self.batch_at = dt.datetime.fromisoformat(report["timestamp"]).timestamp()
+        self.lag = sum(_lag(source) for source in report["sources"])
+        self.state_rows = sum(each["numRowsTotal"] for each in report["stateOperators"])
+        self.state_bytes = sum(each["memoryUsedBytes"] for each in report["stateOperators"])
+        for dataset, counts in observed.items():
+            if dataset.startswith(OBSERVED):
+                for name, count in counts.items():
+                    reason = BAD_VALUE_REASON if name == BAD_VALUE else name
+                    key = f"{dataset.removeprefix(OBSERVED)}.{reason}"
+                    self.refused[key] = self.refused.get(key, 0) + (count or 0)
+
 
 class Progress:
     def __init__(self, pipeline: str) -> None:
@@ -56,7 +82,7 @@ class Progress:
         if report["timestamp"] <= self._seen.get(name, ""):
             return
         self._seen[name] = report["timestamp"]
-        _count(self.queries[name], report)
+        self.queries[name].count(report)
 
     def fail(self, name: str, error: str) -> None:
         self.queries[name].error = error
@@ -64,31 +90,6 @@ class Progress:
 
     def end(self, name: str) -> None:
         self.queries[name].is_running = False
-
-
-def _count(query: QueryProgress, report: Mapping[str, Any]) -> None:
-    rows = sum(source["numInputRows"] for source in report["sources"])  # All that Connect reports.
-    observed = _observed(report)
-    out = observed.get(ROWS_OUT, {}).get("rows", 0)
-    duration_ms = report["durationMs"].get("triggerExecution", 0)
-    query.batches += report["batchId"] > query.batch_id
-    query.batch_id = report["batchId"]
-    query.rows_in += rows
-    query.rows_out += out
-    query.rows_in_per_s = _per_second(rows, duration_ms)
-    query.rows_out_per_s = _per_second(out, duration_ms)
-    query.batch_ms = duration_ms
-    query.batches_ms += duration_ms
-    query.batch_at = dt.datetime.fromisoformat(report["timestamp"]).timestamp()
-    query.lag = sum(_lag(source) for source in report["sources"])
-    query.state_rows = sum(each["numRowsTotal"] for each in report["stateOperators"])
-    query.state_bytes = sum(each["memoryUsedBytes"] for each in report["stateOperators"])
-    for dataset, counts in observed.items():
-        if dataset.startswith(OBSERVED):
-            for name, count in counts.items():
-                reason = BAD_VALUE_REASON if name == BAD_VALUE else name
-                key = f"{dataset.removeprefix(OBSERVED)}.{reason}"
-                query.refused[key] = query.refused.get(key, 0) + (count or 0)
 
 
 def _observed(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

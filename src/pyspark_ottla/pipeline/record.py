@@ -11,7 +11,7 @@ process dies in between, the next reader of the record does it.
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +55,15 @@ class Record:
     @staticmethod
     def from_json(text: str) -> "Record":
         found: dict[str, Any] = json.loads(text)
-        return Record(
-            {name: Shape(**shape) for name, shape in found["shapes"].items()},
-            found["generations"],
-            found["starts"],
-            found.get("begins", {}),
-            [
-                Written(
-                    each["query"],
-                    each["target"],
-                    [Stretch(*stretch) for stretch in each["stretches"]],
-                )
-                for each in found.get("written", [])
-            ],
-            found.get("added", {}),
-            found.get("sink_ids", {}),
-            found.get("set_aside", {}),
-        )
+        shapes = {name: Shape(**shape) for name, shape in found["shapes"].items()}
+        written = [
+            Written(
+                each["query"], each["target"], [Stretch(*stretch) for stretch in each["stretches"]]
+            )
+            for each in found.get("written", [])
+        ]
+        known = {each.name: found[each.name] for each in fields(Record) if each.name in found}
+        return Record(**known | {"shapes": shapes, "written": written})
 
 
 class RecordFile:

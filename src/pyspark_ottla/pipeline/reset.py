@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.changes import with_record
 from pyspark_ottla.pipeline.coverage import find_written
-from pyspark_ottla.pipeline.model import Pipeline, SinkKind, Source
+from pyspark_ottla.pipeline.model import Pipeline, SinkKind
 from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.record import Record, RecordFile, Written
 from pyspark_ottla.pipeline.run_lock import BACKFILL, RUN, find_runner
@@ -48,7 +48,9 @@ def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) 
     queries = list(sinks) or query_names(pipeline)
     for name in queries:
         _validate_sink(pipeline, name)
-    starts = {source.name: find_offsets(pipeline, source, start) for source in _sources(pipeline)}
+    starts = {
+        name: find_offsets(pipeline, source, start) for name, source in pipeline.sources.items()
+    }
     file = RecordFile(pipeline)
     record = file.read()
     written = [*record.written, *_abandon(pipeline, record, queries)]
@@ -78,10 +80,6 @@ def _abandon(pipeline: Pipeline, record: Record, queries: Collection[str]) -> li
     except (WireError, TableError) as error:
         raise pipeline.error(str(error)) from error
     return [each for each in found if each is not None]
-
-
-def _sources(pipeline: Pipeline) -> list[Source]:
-    return list(pipeline.sources.values())
 
 
 def _validate_sink(pipeline: Pipeline, name: str) -> None:

@@ -1,9 +1,8 @@
 """What is known of a pipeline without Spark: whether it runs, its progress, and its lag."""
 
 import datetime as dt
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark_ottla.pipeline.backfill_file import BackfillFile
 from pyspark_ottla.pipeline.checkpoint import read_checkpoint
@@ -20,10 +19,7 @@ class SinkStatus:
     batch: int | None  # The last committed.
     committed: str | None  # When that was.
     lag: int | None  # Records; None if no broker answers.
-    backfill: str | None = None  # Progress of an unfinished one, in portions: 2 of 5.
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    backfill: str | None  # Progress of an unfinished one, in portions: 2 of 5.
 
 
 def find_status(pipeline: Pipeline) -> list[SinkStatus]:
@@ -35,15 +31,14 @@ def find_status(pipeline: Pipeline) -> list[SinkStatus]:
     }
     found = []
     for sink in pipeline.sinks:
+        batch = committed = lag = None
         reached = read_checkpoint(pipeline, sink)
-        if reached is None or reached.batch_id < 0:
-            unknown = SinkStatus(pipeline.name, sink, runner, None, None, None)
-            found.append(replace(unknown, backfill=backfills.get(sink)))
-            continue
-        commit = Path(pipeline.checkpoints, sink, "commits", str(reached.batch_id))
-        time = dt.datetime.fromtimestamp(commit.stat().st_mtime, dt.UTC)
-        committed = time.strftime("%Y-%m-%dT%H:%M:%SZ")
-        lag = count_lag(pipeline, reached)
-        known = SinkStatus(pipeline.name, sink, runner, reached.batch_id, committed, lag)
-        found.append(replace(known, backfill=backfills.get(sink)))
+        if reached is not None and reached.batch_id >= 0:
+            batch = reached.batch_id
+            commit = Path(pipeline.checkpoints, sink, "commits", str(batch))
+            time = dt.datetime.fromtimestamp(commit.stat().st_mtime, dt.UTC)
+            committed = time.strftime("%Y-%m-%dT%H:%M:%SZ")
+            lag = count_lag(pipeline, reached)
+        backfill = backfills.get(sink)
+        found.append(SinkStatus(pipeline.name, sink, runner, batch, committed, lag, backfill))
     return found

@@ -16,7 +16,7 @@ def status(
     with spark_errors():
         from pyspark_ottla.pipeline.status import find_status
 
-        found = [each.as_dict() for pipeline in pipelines for each in find_status(pipeline)]
+        found = [vars(each) for pipeline in pipelines for each in find_status(pipeline)]
     if as_json:
         print_json({"sinks": found})
     else:
