@@ -38,7 +38,7 @@ _PLAIN = (
     "void",
     "time",
 )
-_NESTED = {"array": 1, "map": 2}
+_NESTED = ("struct", "array", "map")
 _TOKEN = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\w+|[<>(),:]|\S")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _NAME = re.compile(r"`.+`|\w+")
@@ -57,15 +57,8 @@ class _WrongAt(Exception):
 
 def find_wrong(text: str) -> Wrong | None:
     """The first error; None if Spark may accept it."""
-    if text.lstrip().startswith("{"):  # JSON.
-        return None
-    reader = _Reader(text)
     try:
-        if re.match(r"\s*(struct|array|map)\s*<", text, re.IGNORECASE):
-            reader.read_type("the value")
-        else:
-            reader.read_fields("")
-        reader.expect_end()
+        _read(text)
     except _WrongAt as error:
         return Wrong(str(error), text.count("\n", 0, error.position))
     return None
@@ -73,16 +66,22 @@ def find_wrong(text: str) -> Wrong | None:
 
 def field_names(text: str) -> list[str]:
     """For a schema that is a list of fields; empty for other notations."""
-    if find_wrong(text) is not None or re.match(r"\s*(\{|\w+\s*<)", text):
+    try:
+        return [name.strip("`").replace("``", "`") for name in _read(text)]
+    except _WrongAt:
         return []
-    names, depth, is_name = [], 0, True
-    for match in _TOKEN.finditer(text):
-        token = match[0]
-        if is_name and depth == 0:
-            names.append(token.strip("`").replace("``", "`"))
-            is_name = False
-        depth += (token in "<(") - (token in ">)")
-        is_name = is_name or (token == "," and depth == 0)
+
+
+def _read(text: str) -> list[str]:
+    """The fields' names as written; none unless it is a list of fields. Raises _WrongAt."""
+    if text.lstrip().startswith("{"):  # JSON.
+        return []
+    reader, names = _Reader(text), []
+    if re.match(r"\s*(struct|array|map)\s*<", text, re.IGNORECASE):
+        reader.read_type("the value")
+    else:
+        names = reader.read_fields()
+    reader.expect_end()
     return names
 
 
@@ -97,55 +96,56 @@ class _Reader:
         self._next = 0
         self._end = len(text)
 
-    def read_fields(self, closing: str) -> None:
-        """`name type, name: type`, up to the closing bracket or the end."""
+    def read_fields(self) -> list[str]:
+        """`name type, name: type`; returns the names."""
+        names = []
         while True:
             name = self._peek()
             if not _NAME.fullmatch(name):
                 raise self._wrong(
                     f"a field is missing before {name!r}" if name else "it ends early"
                 )
-            self._take()
+            names.append(self._take())
             if self._peek() == ":":
                 self._take()
             self.read_type(f"field {name}")
             self._skip_remarks()
             if self._peek() != ",":
-                break
+                return names
             self._take()
-        if closing:
-            self._close(closing)
 
     def read_type(self, title: str) -> None:
         name = self._peek().lower()
         if not name or name in (",", ">"):
             raise self._wrong(f"{title} has no type")
-        if name != "struct" and name not in _NESTED and name not in _PLAIN:
-            known = [*_PLAIN, "struct", *_NESTED]
+        if name not in _NESTED and name not in _PLAIN:
+            known = [*_PLAIN, *_NESTED]
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {nearest[0]}?" if nearest else "such as string, bigint, double"
             raise self._wrong(f"{title}: there is no type {self._peek()}; {hint}")
         self._take()
         if name == "struct":
-            self._open(title, "struct<name: string>")
-            if self._peek() == ">":
-                self._take()
-            else:
-                self.read_fields(">")
-        elif name in _NESTED:
-            self._open(title, "array<string>" if name == "array" else "map<string, int>")
-            for number in range(_NESTED[name]):
-                if number:
-                    self._comma(title)
-                self.read_type(f"{title}: {name}")
-            self._close(">")
+            self._expect("<", f"{title}: say what is in it, as struct<name: string>")
+            if self._peek() != ">":
+                self.read_fields()
+            self._expect(">")
+        elif name == "array":
+            self._expect("<", f"{title}: say what is in it, as array<string>")
+            self.read_type(f"{title}: array")
+            self._expect(">")
+        elif name == "map":
+            self._expect("<", f"{title}: say what is in it, as map<string, int>")
+            self.read_type(f"{title}: map")
+            self._expect(",", f"{title}: a map has two types, such as map<string, int>")
+            self.read_type(f"{title}: map")
+            self._expect(">")
         elif name == "interval":
             while self._peek().lower() in _INTERVAL:
                 self._take()
         elif self._peek() == "(":
             while self._peek() not in (")", ""):
                 self._take()
-            self._close(")")
+            self._expect(")")
 
     def expect_end(self) -> None:
         if self._peek():
@@ -158,19 +158,9 @@ class _Reader:
             if takes_more and self._peek():
                 self._take()
 
-    def _open(self, title: str, example: str) -> None:
-        if self._peek() != "<":
-            raise self._wrong(f"{title}: say what is in it, as {example}")
-        self._take()
-
-    def _comma(self, title: str) -> None:
-        if self._peek() != ",":
-            raise self._wrong(f"{title}: a map has two types, such as map<string, int>")
-        self._take()
-
-    def _close(self, sign: str) -> None:
+    def _expect(self, sign: str, otherwise: str = "") -> None:
         if self._peek() != sign:
-            raise self._wrong(f"{sign} is missing")
+            raise self._wrong(otherwise or f"{sign} is missing")
         self._take()
 
     def _peek(self) -> str:
