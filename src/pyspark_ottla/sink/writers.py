@@ -26,7 +26,7 @@ from pyspark_ottla.sink.prepare import prepare
 from pyspark_ottla.sink.producer import TaskProducer, portions
 from pyspark_ottla.sink.two_phase import KeptClaims, abort_batch, commit_batch
 from pyspark_ottla.spark_api import StreamArrowWriter
-from pyspark_ottla.task_context import current_task, local_property
+from pyspark_ottla.task_context import current_batch, current_task
 from pyspark_ottla.workarounds.settled_worker import settle
 
 logger = logging.getLogger(__name__)
@@ -59,13 +59,9 @@ class StreamWriter(StreamArrowWriter):
         context = current_task()
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
             return _write_at_least_once(self._options, context, iterator)
-        batch = BatchName(
-            self._options.sink_id,
-            int(local_property(context, "streaming.sql.batchId")),
-            local_property(context, "spark.jobGroup.id"),
-        )
-        query_id = local_property(context, "sql.streaming.queryId")
-        return _write_exactly_once(self._options, context, batch, query_id, iterator)
+        batch = current_batch()
+        name = BatchName(self._options.sink_id, batch.id, batch.run_id)
+        return _write_exactly_once(self._options, context, name, batch.query_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.delivery is Delivery.EXACTLY_ONCE:

@@ -18,7 +18,7 @@ from pyspark_ottla.spark_api import StreamArrowWriter
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.source_options import TableOptions
 from pyspark_ottla.tables.writer import TableWriter
-from pyspark_ottla.task_context import current_task, local_property
+from pyspark_ottla.task_context import current_batch
 from pyspark_ottla.workarounds.zip_directories import watch_zips
 
 
@@ -49,12 +49,9 @@ class StreamTableWriter(StreamArrowWriter):
         self._rows = self._writer.prepare(schema)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = current_task()
-        batch_id = int(local_property(context, "streaming.sql.batchId"))
-        run_id = local_property(context, "spark.jobGroup.id")
-        query_id = local_property(context, "sql.streaming.queryId")
-        files = _write(self._rows.files_of(batch_id, run_id), iterator)
-        return TaskMessage(query_id, files)
+        batch = current_batch()
+        files = _write(self._rows.files_of(batch.id, batch.run_id), iterator)
+        return TaskMessage(batch.query_id, files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         tasks = _of_tasks(messages)
