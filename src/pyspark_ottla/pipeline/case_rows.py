@@ -76,7 +76,10 @@ def _differing(found: Row, expected: Row) -> list[str]:
 
 def _is_same(left: Any, right: Any) -> bool:
     if isinstance(left, dt.datetime) or isinstance(right, dt.datetime):
-        return bool(_as_time(left) == _as_time(right))
+        try:
+            return as_time(left) == as_time(right)
+        except ValueError:
+            return False
     if _is_number(left) and _is_number(right):
         return math.isclose(left, right, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     if isinstance(left, dict) and isinstance(right, dict):
@@ -90,16 +93,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _as_time(value: Any) -> Any:
-    """Also from text; text that is not a time equals none."""
-    if isinstance(value, str):
-        try:
-            value = dt.datetime.fromisoformat(value)
-        except ValueError:
-            return value
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=dt.UTC)
-    return value
+def as_time(value: Any) -> dt.datetime:
+    """From a time or its text, in UTC if it has no zone. Raises ValueError."""
+    time = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
+    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,6 @@ A source's records are Parquet files that Spark reads as a stream, one per batch
 the sinks' input is collected.
 """
 
-import datetime as dt
 import shutil
 import tempfile
 import time
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from pyspark_ottla.pipeline.case_rows import find_differences
+from pyspark_ottla.pipeline.case_rows import as_time, find_differences
 from pyspark_ottla.pipeline.cases import Case, CaseBatch
 from pyspark_ottla.pipeline.expectations import HEADER_REASON
 from pyspark_ottla.pipeline.frames import FrameError, Frames, build_frames
@@ -85,7 +84,7 @@ class _Trial:
             differences = find_differences(collected[name], rows)
             lines += [f"{name}: {line}" for line in differences]
         for name, found in watermarks.items():
-            if batch.watermark is not None and _time(found) != _time(batch.watermark):
+            if batch.watermark is not None and as_time(found) != as_time(batch.watermark):
                 lines.append(f"{name}: the watermark is {found} and not {batch.watermark}")
         return lines
 
@@ -191,8 +190,3 @@ def _with_key(frame: DataFrame, sink: Sink) -> DataFrame:
     if sink.kind is not SinkKind.TOPIC or not sink.key or "_key" in frame.columns:
         return frame
     return frame.withColumn("_key", F.expr(sink.key[0]).cast("string"))
-
-
-def _time(value: Any) -> dt.datetime:
-    time = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
-    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)

@@ -18,6 +18,7 @@ from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.batch_reader import OttlaReader
 from pyspark_ottla.columns import default_schema
 from pyspark_ottla.offset_ranges import OffsetRange
+from pyspark_ottla.pipeline.case_rows import as_time
 from pyspark_ottla.pipeline.frames import source_options
 from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.source_offsets import offsets_as_json
@@ -139,10 +140,9 @@ def _time(value: Any) -> dt.datetime:
     if value is None:
         return dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     try:
-        time = value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(str(value))
+        return as_time(value)
     except ValueError:
         raise BadRow(f"_timestamp is {value!r}, which is no time") from None
-    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
 def _headers(value: Any) -> list[dict[str, Any]] | None:
