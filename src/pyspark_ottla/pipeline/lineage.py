@@ -30,6 +30,7 @@ _FACETS: Final = {
     ),
 }
 _NAMESPACE: Final = "ottla"
+_PRODUCER: Final = f"urn:ottla:{__version__}"
 
 
 class Lineage:
@@ -72,29 +73,23 @@ class Lineage:
         self._send(self._event(kind, self._pipeline.sinks[sink], query))
 
     def _event(self, kind: str, sink: Sink, query: QueryProgress | None) -> dict[str, Any]:
-        run_facets = {
-            "processing_engine": _facet(
-                "processing_engine", version=self._spark_version, name="spark"
-            )
-        }
+        run_facets = _facet("processing_engine", version=self._spark_version, name="spark")
         if query is not None and query.error:
-            run_facets["errorMessage"] = _facet(
-                "errorMessage", message=query.error, programmingLanguage="PYTHON"
-            )
+            run_facets |= _facet("errorMessage", message=query.error, programmingLanguage="PYTHON")
         processing = "STREAMING" if self._is_stream else "BATCH"
-        job_type = _facet(
+        job_facets = _facet(
             "jobType", processingType=processing, integration="OTTLA", jobType="PIPELINE"
         )
         return {
             "eventType": kind,
             "eventTime": dt.datetime.now(dt.UTC).isoformat(),
-            "producer": _producer(),
+            "producer": _PRODUCER,
             "schemaURL": _EVENT,
             "run": {"runId": self._runs[sink.name], "facets": run_facets},
             "job": {
                 "namespace": _NAMESPACE,
                 "name": f"{self._pipeline.name}.{sink.name}",
-                "facets": {"jobType": job_type},
+                "facets": job_facets,
             },
             "inputs": self._inputs(sink),
             "outputs": self._outputs(sink, query),
@@ -102,7 +97,7 @@ class Lineage:
 
     def _inputs(self, sink: Sink) -> list[dict[str, Any]]:
         return [
-            self._topic(topic) | {"facets": {"schema": _schema(self._schemas[name])}}
+            self._topic(topic) | {"facets": _schema(self._schemas[name])}
             for name, *topics in self._shapes[sink.name].sources
             for topic in topics
         ]
@@ -110,10 +105,9 @@ class Lineage:
     def _outputs(self, sink: Sink, query: QueryProgress | None) -> list[dict[str, Any]]:
         if sink.kind is SinkKind.CONSOLE or not sink.target:
             return []
-        output = self._dataset(sink) | {"facets": {"schema": _schema(self._schemas[sink.input])}}
+        output = self._dataset(sink) | {"facets": _schema(self._schemas[sink.input])}
         if query is not None:
-            statistics = _facet("outputStatistics", rowCount=query.rows_out)
-            output["outputFacets"] = {"outputStatistics": statistics}
+            output["outputFacets"] = _facet("outputStatistics", rowCount=query.rows_out)
         return [output]
 
     def _dataset(self, sink: Sink) -> dict[str, Any]:
@@ -135,11 +129,9 @@ class Lineage:
 
 
 def _facet(facet: str, /, **values: Any) -> dict[str, Any]:
-    return {"_producer": _producer(), "_schemaURL": f"{_SPEC}/facets/{_FACETS[facet]}", **values}
-
-
-def _producer() -> str:
-    return f"urn:ottla:{__version__}"
+    """The facet under its name."""
+    url = f"{_SPEC}/facets/{_FACETS[facet]}"
+    return {facet: {"_producer": _PRODUCER, "_schemaURL": url, **values}}
 
 
 def _schema(schema: StructType) -> dict[str, Any]:
