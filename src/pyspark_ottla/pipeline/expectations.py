@@ -5,6 +5,7 @@ the dead-letter topic: the record itself if a source refused it, the row as JSON
 headers that say who refused it and why.
 """
 
+import operator
 from functools import reduce
 from typing import Any, Final, NamedTuple
 
@@ -44,7 +45,7 @@ def judge_rows(frame: DataFrame, pipeline: str, dataset: Source | Step) -> Judge
     bad = _quarantined(frame, pipeline, dataset) if dataset.quarantines else None
     is_read = ~F.col(BAD_VALUE) if has_bad_values else F.lit(True)
     kept = [is_read, *(_is_good(each) for each in dataset.expectations if not _fails(each))]
-    is_kept = reduce(lambda left, right: left & right, kept)
+    is_kept = reduce(operator.and_, kept)
     for expectation in filter(_fails, dataset.expectations):
         # A dropped row need not pass the other checks.
         frame = frame.where(_guard(frame, dataset, expectation, is_kept))
@@ -95,16 +96,12 @@ def _quarantined(frame: DataFrame, pipeline: str, dataset: Source | Step) -> Dat
         if isinstance(dataset, Source) and dataset.bad_values is Otherwise.QUARANTINE:
             reasons.append(F.when(is_bad, F.lit(BAD_VALUE_REASON)))
     reason = F.concat_ws(", ", *reasons)
-    rows = frame.where(reduce(lambda left, right: left | right, _not_null(reasons)))
+    rows = frame.where(reduce(operator.or_, (each.isNotNull() for each in reasons)))
     if isinstance(dataset, Source):
         return _source_records(rows, pipeline, dataset, reason)
     headers = _headers(pipeline, dataset, reason, {})
     value = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
     return rows.select(value.cast("binary").alias("value"), headers.alias("headers"))
-
-
-def _not_null(reasons: list[Column]) -> list[Column]:
-    return [reason.isNotNull() for reason in reasons]
 
 
 def _source_records(rows: DataFrame, pipeline: str, source: Source, reason: Column) -> DataFrame:
