@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 
 _PRIMITIVES: dict[str, DataType] = {
     "boolean": BooleanType(),

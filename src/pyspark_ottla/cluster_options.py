@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster, parse_servers
 from ottla.client.wire.security import Security
-from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
 from pyspark_ottla.security_options import default_servers, parse_security
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_ottla.avro_types import parse_avro_type
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.source_options import SourceOptions, ValueFormat
 
 _HEADERS = ArrayType(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster, TopicPartition
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation, list_offsets
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 
 
 @dataclass(frozen=True)

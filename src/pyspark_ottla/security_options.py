@@ -19,8 +19,7 @@ from ottla.client.command_config import CommandConfigError, login_for
 from ottla.client.profiles import ProfileError
 from ottla.client.wire.librdkafka_settings import security_of
 from ottla.client.wire.security import MECHANISMS, Sasl, Security, Tls
-from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 
 PROTOCOL = "kafka.security.protocol"
 _IDENTIFICATION = "kafka.ssl.endpoint.identification.algorithm"  # Empty: none.

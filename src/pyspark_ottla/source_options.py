@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
 from pyspark_ottla.cluster_options import NAMES as CLUSTER_NAMES
 from pyspark_ottla.cluster_options import ClusterOptions, parse_cluster_options
-from pyspark_ottla.option_names import OptionError, validate_names
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes, Position
+from pyspark_ottla.subscription import NAMES as SUBSCRIPTION_NAMES
 from pyspark_ottla.subscription import Subscription, parse_subscription
 
-SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 STARTS = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
 ENDS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 STRATEGY = "startingOffsetsByTimestampStrategy"
 STREAM_ONLY = ("maxOffsetsPerTrigger", "commitGroup")
 NAMES = (
     *CLUSTER_NAMES,
-    *SUBSCRIPTIONS,
+    *SUBSCRIPTION_NAMES,
     *STARTS,
     *ENDS,
     STRATEGY,
@@ -74,8 +73,7 @@ class SourceOptions:
 
 def parse_source_options(options: Mapping[str, str], use: Use | None = None) -> SourceOptions:
     """Raises OptionError. `use` is unknown when Spark asks for the columns."""
-    validate_names(options, NAMES)
-    values = OptionValues(options)
+    values = OptionValues(options, NAMES)
     _validate_use(values, use)
     retry_timeout_ms = values.positive("kafka.default.api.timeout.ms") or 60_000
     return SourceOptions(
@@ -117,12 +115,8 @@ def _value_format(values: OptionValues) -> ValueFormat:
     chosen = ValueFormat(values.choice("valueFormat", names) or "binary")
     if chosen in (ValueFormat.BINARY, ValueFormat.STRING) and values.text("valueSchema"):
         raise OptionError(f"option valueSchema has no meaning with valueFormat={chosen.value}")
-    for name in (
-        ("valueMode", "includeRawValue", "includeValueError")
-        if chosen is ValueFormat.BINARY
-        else ()
-    ):
-        if values.text(name):
+    for name in ("valueMode", "includeRawValue", "includeValueError"):
+        if chosen is ValueFormat.BINARY and values.text(name):
             raise OptionError(f"option {name} has no meaning without valueFormat")
     if chosen is ValueFormat.AVRO and values.text("valueSchema") is None:
         raise OptionError("valueFormat=avro needs option valueSchema: the Avro schema, in JSON")

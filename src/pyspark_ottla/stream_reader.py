@@ -24,7 +24,7 @@ from pyspark_ottla.offset_ranges import (
     ranges_in,
     split_ranges,
 )
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.positions import NoRecordSoLate, first_offsets, last_offsets, resolve
 from pyspark_ottla.source_options import SourceOptions
 from pyspark_ottla.spark_api import (

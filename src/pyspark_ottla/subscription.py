@@ -5,10 +5,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
-from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 
-_OPTIONS = ("subscribe", "subscribePattern", "assign")
+NAMES = ("subscribe", "subscribePattern", "assign")
 
 
 class UnknownPartition(Exception):
@@ -60,9 +59,9 @@ class Subscription:
 
 
 def parse_subscription(values: OptionValues) -> Subscription:
-    name = values.one_of(_OPTIONS)
+    name = values.one_of(NAMES)
     if name is None:
-        raise OptionError(f"one of the options {', '.join(_OPTIONS)} is missing")
+        raise OptionError(f"one of the options {', '.join(NAMES)} is missing")
     if name == "assign":
         return Subscription(partitions=tuple(values.topic_partitions(name)))
     text = values.text(name) or ""

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.avro_types import parse_avro_type
 from pyspark_ottla.avro_values import AvroDecoder
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 
 ORDER = {
     "type": "record",

@@ -24,7 +24,7 @@ from ottla.records.builder import Record, build_batch
 from pyspark_ottla.batch_reader import OttlaReader
 from pyspark_ottla.columns import COLUMNS
 from pyspark_ottla.data_loss import DataLoss
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.positions import NoRecordSoLate
 from pyspark_ottla.source_options import Use, parse_source_options
 from pyspark_ottla.spark_api import HAS_FILTERS

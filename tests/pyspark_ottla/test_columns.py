@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from pyspark_ottla.columns import COLUMNS, default_schema, validate_schema
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.source_options import SourceOptions, parse_source_options
 
 ITEM = StructType([StructField("item", StringType())])

@@ -5,9 +5,8 @@ from tests.client.wire.tls_proxy import make_certificate
 
 from ottla.client.profiles import save_profiles
 from ottla.client.wire.security import PLAINTEXT, Sasl, Security
-from pyspark_ottla.option_names import OptionError
-from pyspark_ottla.option_values import OptionValues
-from pyspark_ottla.security_options import default_servers, parse_security
+from pyspark_ottla.options import OptionError, OptionValues
+from pyspark_ottla.security_options import NAMES, default_servers, parse_security
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -20,7 +19,7 @@ SERVERS = "broker.example.com:9092"
 
 def parse(**options: str) -> Security:
     named = {f"kafka.{name.replace('_', '.')}": value for name, value in options.items()}
-    return parse_security(OptionValues(named), SERVERS)
+    return parse_security(OptionValues(named, NAMES), SERVERS)
 
 
 def test_none_is_plaintext() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from ottla.client.wire.offsets import EARLIEST, LATEST, Isolation
 from ottla.protocol.topics import TopicPartition
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.positions import AtEnd, AtOffsets, AtTimes
 from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 

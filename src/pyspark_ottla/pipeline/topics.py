@@ -8,7 +8,7 @@ from dataclasses import replace
 from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.topics import BROKER_DEFAULT, ensure_topic, topic_config
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.pipeline.frames import Frames, source_options
 from pyspark_ottla.pipeline.model import Pipeline, Sink, SinkKind, Source
 from pyspark_ottla.pipeline.problems import Problem

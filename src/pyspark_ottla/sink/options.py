@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ottla.records.compression import Compression
 from pyspark_ottla.cluster_options import NAMES as CLUSTER_NAMES
 from pyspark_ottla.cluster_options import ClusterOptions, parse_cluster_options
-from pyspark_ottla.option_names import OptionError, validate_names
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 
 COMPRESSION = "compression"
 KAFKA_COMPRESSION = "kafka.compression.type"
@@ -60,8 +59,7 @@ def validate_mode(*, overwrite: bool) -> None:
 
 def parse_sink_options(options: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     """Raises OptionError for invalid or conflicting options."""
-    validate_names(options, NAMES)
-    values = OptionValues(options)
+    values = OptionValues(options, NAMES)
     delivery = _delivery(values, is_stream)
     retry_timeout_ms = values.positive("kafka.delivery.timeout.ms") or 120_000
     return SinkOptions(

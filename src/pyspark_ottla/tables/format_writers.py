@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.spark_api import StreamArrowWriter
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.source_options import TableOptions

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark_ottla.option_names import OptionError, validate_names
-from pyspark_ottla.option_values import OptionValues
+from pyspark_ottla.options import OptionError, OptionValues
 from pyspark_ottla.tables.address import parse_address
 from pyspark_ottla.tables.batch import validate_sink_id
 
@@ -36,8 +35,7 @@ class TableOptions:
 
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
-    validate_names(options, NAMES)
-    values = OptionValues(options)
+    values = OptionValues(options, NAMES)
     table = values.text("path")
     if table is None:
         raise OptionError("option path is missing: the address of the table, as delta:/lake/orders")

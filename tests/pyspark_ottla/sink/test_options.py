@@ -1,7 +1,7 @@
 import pytest
 
 from ottla.records.compression import Compression
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.sink.options import Delivery, SinkOptions, parse_sink_options, validate_mode
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}

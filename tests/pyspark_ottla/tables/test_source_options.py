@@ -1,6 +1,6 @@
 import pytest
 
-from pyspark_ottla.option_names import OptionError
+from pyspark_ottla.options import OptionError
 from pyspark_ottla.tables.address import TableError
 from pyspark_ottla.tables.source_options import parse_table_options, validate_batch_write
 

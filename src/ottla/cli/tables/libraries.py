@@ -22,7 +22,7 @@ TableAddress = Annotated[
 def table_errors() -> Iterator[None]:
     """Turn what tables raise into errors of the command."""
     try:
-        from pyspark_ottla.option_names import OptionError
+        from pyspark_ottla.options import OptionError
         from pyspark_ottla.tables.address import TableError
         from pyspark_ottla.tables.table import TableChanged
     except ModuleNotFoundError as error:
