@@ -25,7 +25,7 @@ from pyspark_ottla.pipeline.frames import FrameError, build_frames
 from pyspark_ottla.pipeline.model import TABLES, Pipeline, Sink, SinkKind, Source
 from pyspark_ottla.pipeline.paths import has_scheme
 from pyspark_ottla.pipeline.problems import PipelineError, Problem
-from pyspark_ottla.pipeline.record import Record, RecordFile
+from pyspark_ottla.pipeline.record import RecordFile, Written
 from pyspark_ottla.pipeline.run_lock import BACKFILL, RunLock
 from pyspark_ottla.pipeline.samples import batch_options, columns_of
 from pyspark_ottla.pipeline.shape import Shape
@@ -122,8 +122,9 @@ class _Backfilling:
     def run(self) -> Summary:
         pipeline, wanted = self._pipeline, self._wanted
         shapes = self._validate()
-        starts = {name: find_offsets(pipeline, each, wanted.start) for name, each in self._sources}
-        ends = {name: find_offsets(pipeline, each, wanted.end) for name, each in self._sources}
+        sources = pipeline.sources.items()
+        starts = {name: find_offsets(pipeline, each, wanted.start) for name, each in sources}
+        ends = {name: find_offsets(pipeline, each, wanted.end) for name, each in sources}
         queries = [
             query for name in wanted.sinks for query in (name, *self._refusing(shapes[name]))
         ]
@@ -137,10 +138,6 @@ class _Backfilling:
                 target = query_target(pipeline, query)
                 self._write(self._file.add(query, target, left, wanted.records_max))
         return self._summary
-
-    @property
-    def _sources(self) -> Collection[tuple[str, Source]]:
-        return self._pipeline.sources.items()
 
     def _validate(self) -> dict[str, Shape]:
         """Raises PipelineError for sinks that cannot be backfilled."""
@@ -192,26 +189,25 @@ class _Backfilling:
         if sink is not None and sink.key and sink.kind in TABLES:
             return stretches
         begins = find_begins(self._pipeline, self._record, query) or {}
-        covered = live_stretches(begins, partitions)
-        target, record = query_target(self._pipeline, query), self._record
-        covered += self._covered_before(query, target, record)
+        covered = live_stretches(begins, partitions) + self._covered_before(query)
         self._summary.left_out[query] = overlap(stretches, covered)
         return subtract(stretches, covered)
 
-    def _covered_before(self, query: str, target: str, record: Record) -> list[Stretch]:
+    def _covered_before(self, query: str) -> list[Stretch]:
+        """By the query before a reset, unless those rows are gone, and by backfills."""
+        target = query_target(self._pipeline, query)
         generation = self._pipeline.generations.get(query, 0)
-        found = [] if self._wanted.is_emptied else record.written
-        covered = [
-            part
-            for each in found
-            if (each.query, each.target) == (query, target)
-            for part in each.stretches
-        ]
-        return covered + [
-            part
+        written: list[Written | Backfill] = [
+            each
             for each in self._file.read()
+            if each.generation == generation or not self._wanted.is_emptied
+        ]
+        if not self._wanted.is_emptied:
+            written += self._record.written
+        return [
+            part
+            for each in written
             if (each.query, each.target) == (query, target)
-            and (each.generation == generation or not self._wanted.is_emptied)
             for part in each.stretches
         ]
 
