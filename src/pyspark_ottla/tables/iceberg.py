@@ -10,7 +10,7 @@ import datetime as dt
 import functools
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,9 @@ _REMOVED = (".parquet", ".avro", ".metadata.json")  # Others keep files of their
 _NAMESPACE = "default"  # In the catalog next to a table addressed by path.
 _COMMITS_MAX = 10
 _LOCK_TIMEOUT_S = 60  # For other writers to the catalog next to a table.
+
+
+Change = Callable[[Transaction, dict[str, str]], None]  # Is given the snapshot's summary.
 
 
 class IcebergTableAt(Table):
@@ -173,18 +176,19 @@ class _IcebergClaim(Claim):
         def add(transaction: Transaction, summary: dict[str, str]) -> None:
             transaction.add_files(paths, summary, check_duplicate_files=False)
 
-        self._commit(batch, add if paths else _nothing)
+        # A batch without rows is recorded only in the property.
+        self._commit(batch, add if paths else None)
 
     def merge(self, batch: Batch, changes: pa.Table, merge: Merge) -> None:
         def replace(transaction: Transaction, summary: dict[str, str]) -> None:
-            rewriter = _Rewriter(self._table, f"{batch.directory}")
-            left_over = changes
+            rewriter = _Rewriter(self._table, batch.directory)
+            left_over, key = changes, list(merge.key)
             for task in _without_deletes(self._table.scan().plan_files()):
                 rows = read_parquet(task.file.file_path)
-                newer = _newer_rows(rows, changes, merge)
-                left_over = _rows_without(left_over, newer.select(list(merge.key)))
-                replaced = _rows_without(changes, newer.select(list(merge.key)))
-                left = _rows_without(rows, replaced.select(list(merge.key)))
+                newer = _newer_rows(rows, changes, merge).select(key)
+                left_over = _rows_without(left_over, newer)
+                replaced = _rows_without(changes, newer)
+                left = _rows_without(rows, replaced.select(key))
                 if len(left) < len(rows):
                     rewriter.replace([task.file], [left])
             new = left_over.filter(pa.compute.invert(left_over.column(merge.deleted)))
@@ -193,13 +197,14 @@ class _IcebergClaim(Claim):
 
         self._commit(batch, replace)
 
-    def _commit(self, batch: Batch, change: Any) -> None:
+    def _commit(self, batch: Batch, change: Change | None) -> None:
         document = json.dumps(batch.to_json())
         for _ in range(_COMMITS_MAX):
             try:
                 with self._table.transaction() as transaction:
                     transaction.set_properties({self._property: document})
-                    change(transaction, {_METADATA: document})
+                    if change is not None:
+                        change(transaction, {_METADATA: document})
                 return
             except CommitFailedException:
                 self._table = _without_retries(self._table.refresh())
@@ -248,10 +253,6 @@ class _Rewriter:
                 overwrite.delete_data_file(file)
             for file in parquet_files_to_data_files(self._table.io, metadata, iter(self._new)):
                 overwrite.append_data_file(file)
-
-
-def _nothing(transaction: Transaction, summary: dict[str, str]) -> None:
-    """A batch without rows is recorded only in the property."""
 
 
 def _find(address: TableAddress) -> tuple[Catalog, tuple[str, ...], str | None]:
