@@ -59,11 +59,7 @@ class OttlaReader(DataSourceReader):
         starts = resolve(cluster, self._options.start, subscribed, isolation)
         ends = resolve(cluster, self._options.end, subscribed, isolation)
         self._clamp(cluster, starts, ends)
-        topic_partitions = [
-            topic_partition
-            for topic_partition in subscribed
-            if self._narrowing.allows(topic_partition)
-        ]
+        topic_partitions = list(filter(self._narrowing.allows, subscribed))
         times = self._starts_by_time(cluster, topic_partitions)
         ranges = []
         for topic_partition in topic_partitions:

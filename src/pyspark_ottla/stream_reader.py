@@ -5,14 +5,14 @@ partitions and topics are noticed at every micro-batch and read from their first
 is detected and reported when a micro-batch is planned.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ottla.client.wire.cluster import Cluster, TopicPartition
+from ottla.client.wire.cluster import Cluster, Topic, TopicPartition
 from ottla.client.wire.errors import WireError
 from ottla.client.wire.groups import commit_offsets
 from pyspark_ottla.columns import validate_schema
@@ -160,15 +160,13 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         subscription.validate_found(topics)
         partitions = subscription.partitions_of(topics)
         offsets = resolve(self._cluster, self._options.start, partitions, self._options.isolation)
-        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
-        return StreamOffset(offsets, ids, is_initial=True)
+        return StreamOffset(offsets, _ids_of(topics), is_initial=True)
 
     def _ask_latest(self) -> StreamOffset:
         topics = self._options.subscription.find_topics(self._cluster)
         partitions = self._options.subscription.partitions_of(topics)
         offsets = last_offsets(self._cluster, partitions, self._options.isolation)
-        ids = {name: str(topic.id) for name, topic in topics.items() if topic.id}
-        self._latest = StreamOffset(offsets, ids)
+        self._latest = StreamOffset(offsets, _ids_of(topics))
         return self._latest
 
     def _starts(self, before: StreamOffset, after: StreamOffset) -> dict[TopicPartition, int]:
@@ -204,6 +202,10 @@ class OttlaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _report(self, message: str) -> None:
         report_loss(message, fail=self._options.fail_on_data_loss)
+
+
+def _ids_of(topics: Mapping[str, Topic]) -> dict[str, str]:
+    return {name: str(topic.id) for name, topic in topics.items() if topic.id}
 
 
 def _is_made_again(topic: str, before: StreamOffset, after: StreamOffset) -> bool:
