@@ -26,8 +26,8 @@ from pyspark_ottla.tables.batch import Batch, Ends, Offsets
 from pyspark_ottla.tables.columns import new_columns, prepare_table
 from pyspark_ottla.tables.data_files import DataFile, TaskFiles
 from pyspark_ottla.tables.json_inference import complete, infer_fields, merge_fields
-from pyspark_ottla.tables.maintenance import Maintenance
-from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning
+from pyspark_ottla.tables.partitioning import Partitioning
+from pyspark_ottla.tables.sync_plan import SyncPlan
 from pyspark_ottla.tables.table import Claim, Merge, Table, TableChanged, Version, open_table
 from pyspark_ottla.tables.topic_ranges import ranges_of
 from pyspark_ottla.tables.topic_rows import DELETED, KEY, OFFSET, RowBuilder, TopicRows
@@ -45,46 +45,39 @@ class TopicSync:
     A missing table is created just before the first commit, so that a failed batch leaves none.
     """
 
-    table: str
-    sink_id: str
+    plan: SyncPlan
     columns: StructType  # For a table that does not exist yet.
-    rows: TopicRows
-    source: Mapping[str, str]  # For the source `ottla`.
-    allow_gaps: bool = False  # Where records were lost before they were read.
-    new_fields: bool = False
-    compact_every: int | None = None  # Batches.
-    maintenance: Maintenance | None = None
-    partitioning: Partitioning = UNPARTITIONED
+    partitioning: Partitioning  # The table's.
 
     def write(self, frame: Any, batch_id: int) -> None:  # noqa: ARG002
         """Batches are numbered by the table: Spark's numbers restart at 0 with a new checkpoint."""
-        table = open_table(self.table)
+        table = open_table(self.plan.table)
         offsets = offsets_of(ranges_of(frame.collect()))
         claim = self._claim(table)
         columns = _columns_of(table, self.columns)
-        if self.new_fields and not self._has(claim, offsets):
+        if self.plan.new_fields and not self._has(claim, offsets):
             columns = self._add_new_fields(table, columns, frame)
             claim = self._claim(table)
         if self._has(claim, offsets):
             committing.clean_up(table, _last(claim))
         else:
             self._write(table, claim, columns, offsets, frame)
-        if self.maintenance is not None:
-            self.maintenance.run_if_due(table)
+        if self.plan.maintenance is not None:
+            self.plan.maintenance.run_if_due(table)
 
     def _claim(self, table: Table) -> Claim | None:
         """None if there is no table."""
-        return None if table.schema() is None else table.claim(self.sink_id)
+        return None if table.schema() is None else table.claim(self.plan.sink_id)
 
     def _has(self, claim: Claim | None, offsets: Offsets) -> bool:
         """Also true for a batch without ranges, which Spark may produce."""
         return not offsets or committing.is_contained(
-            _last(claim), offsets, allow_gaps=self.allow_gaps
+            _last(claim), offsets, allow_gaps=not self.plan.fail_on_data_loss
         )
 
     def _add_new_fields(self, table: Table, columns: StructType, frame: Any) -> StructType:
         """Returns the resulting columns; changes only an existing table."""
-        task = _FindFields(self.source, self.rows, tuple(columns.fieldNames()))
+        task = _FindFields(self.plan.source_options(), self.plan.rows, tuple(columns.fieldNames()))
         found = StructType()
         for row in frame.mapInArrow(task, _MESSAGE).collect():
             found = merge_fields(found, StructType.fromJson(json.loads(row.message)))
@@ -97,34 +90,38 @@ class TopicSync:
         before = None if last is None else last.batch
         number = 0 if before is None else before.batch_id + 1
         ends: Ends = {} if before is None else before.ends
-        return Batch(self.sink_id, number, offsets=offsets, ends=committing.extend(ends, offsets))
+        return Batch(
+            self.plan.sink_id, number, offsets=offsets, ends=committing.extend(ends, offsets)
+        )
 
     def _write(
         self, table: Table, claim: Claim | None, columns: StructType, offsets: Offsets, frame: Any
     ) -> None:
         batch = self._next_batch(claim, offsets)
         schema = self._schema(columns)
-        prefix = f"{committing.CHANGES}/" if self.rows.is_changes else table.data_prefix
+        prefix = f"{committing.CHANGES}/" if self.plan.rows.is_changes else table.data_prefix
         directory = f"{prefix}{batch.directory}"
         files = TaskFiles(
             table.location, directory, schema, uuid.uuid4().hex, self.partitioning.columns
         )
-        task = _WriteRanges(self.source, self.rows, files)
+        task = _WriteRanges(self.plan.source_options(), self.plan.rows, files)
         messages = [json.loads(row.message) for row in frame.mapInArrow(task, _MESSAGE).collect()]
         batch = replace(batch, bad_rows=sum(message["bad"] for message in messages))
         written = [DataFile(**file) for message in messages for file in message["files"]]
         if claim is None:
-            claim = committing.create_table(table, columns, self.sink_id, self.partitioning.columns)
-        if self.rows.is_changes:
+            claim = committing.create_table(
+                table, columns, self.plan.sink_id, self.partitioning.columns
+            )
+        if self.plan.rows.is_changes:
             merge = Merge((KEY,), DELETED)
             committing.merge_files(table, claim, batch, written, schema, merge=merge, order=OFFSET)
         else:
             committing.append_files(table, claim, batch, written)
-        if self.compact_every and (batch.batch_id + 1) % self.compact_every == 0:
+        if self.plan.compact_every and (batch.batch_id + 1) % self.plan.compact_every == 0:
             _compact(table)
 
     def _schema(self, columns: StructType) -> pa.Schema:
-        if self.rows.is_changes:
+        if self.plan.rows.is_changes:
             columns = StructType([*columns, StructField(DELETED, BooleanType())])
         return to_arrow_schema(columns)
 

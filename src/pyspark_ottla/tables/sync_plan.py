@@ -23,7 +23,6 @@ from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 from pyspark_ottla.tables.maintenance import Maintenance
 from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning, partitioning_of
-from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
 from pyspark_ottla.tables.topic_rows import TopicRows
 
@@ -41,11 +40,11 @@ class SyncPlan:
     new_fields: bool = False
     start: str = "earliest"  # For a table without records of the topic.
     records_max: int | None = None  # Per batch.
-    compact_every: int | None = None
+    compact_every: int | None = None  # Batches.
     maintenance: Maintenance | None = None
     partitioning: Partitioning = UNPARTITIONED  # For a table that does not exist yet.
     commit_group: str | None = None
-    fail_on_data_loss: bool = True
+    fail_on_data_loss: bool = True  # Otherwise the table has gaps where records were lost.
     checkpoint: str | None = None  # None: in the table's directory.
 
     def __post_init__(self) -> None:
@@ -63,21 +62,6 @@ class SyncPlan:
                     f"cannot keep a table in {directory}: {reason}; choose another with --to"
                 ) from None
         _partitions(parse_source_options(self.source_options(), Use.STREAM), self.topic)
-
-    def sync(self, columns: StructType) -> TopicSync:
-        """`columns` come from `prepare_table`."""
-        return TopicSync(
-            self.table,
-            self.sink_id,
-            columns,
-            self.rows,
-            self.source_options(),
-            allow_gaps=not self.fail_on_data_loss,
-            new_fields=self.new_fields,
-            compact_every=self.compact_every,
-            maintenance=self.maintenance,
-            partitioning=self.table_partitioning(),
-        )
 
     def source_options(self) -> dict[str, str]:
         options = {

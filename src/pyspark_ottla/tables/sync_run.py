@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from pyspark_ottla.tables.sync import TopicSync
 from pyspark_ottla.tables.sync_plan import SyncPlan
 from pyspark_ottla.tables.table import Version, open_table
 from pyspark_ottla.tables.topic_ranges import RangesSource
@@ -40,10 +41,11 @@ class SyncRun:
         self._seen = {version.id for version in self._versions()}
         self._spark.dataSource.register(RangesSource)
         stream = self._spark.readStream.format(RangesSource.name())
+        sync = TopicSync(self._plan, self._columns, self._plan.table_partitioning())
         writer = (
             stream.options(**self._plan.stream_options())
             .load()
-            .writeStream.foreachBatch(self._plan.sync(self._columns).write)
+            .writeStream.foreachBatch(sync.write)
             .queryName(f"{self._plan.topic} to {self._plan.table}")
             .option("checkpointLocation", self._plan.checkpoint_location())
         )
