@@ -1,25 +1,20 @@
 """Runs projects of Spark Declarative Pipelines from pip alone.
 
-Works around faults of `spark-pipelines run` in Spark 4.3.0:
+Differs from `spark-pipelines run` of Spark 4.1 to 4.3, apart from what `workarounds` says:
 
-exit code  It reports an error after a successful run in which Python workers took part, because it
-           does not understand their interim messages. Here those are dropped. 4.1 and 4.2 have the
-           same code.
-catalog    Its catalog is lost with the process, and the next run cannot recreate its tables. Here
-           it is Hive's, in a directory; that must be set before the session begins, which a project
+catalog    There it is lost with the process, and the next run cannot recreate its tables. Here it
+           is Hive's, in a directory; that must be set before the session begins, which a project
            cannot do.
-flows      Two flows into one target lose each other's rows: they number their batches alike. Here a
-           project with such flows in Python is refused.
+flows      There two flows into one target lose each other's rows: they number their batches alike.
+           Here a project with such flows in Python is refused.
 
 A run processes what is available and ends.
 """
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark.sql.connect.proto as messages
 import yaml
 from pyspark.errors import PySparkException
 from pyspark.pipelines import cli
@@ -31,7 +26,6 @@ from pyspark.pipelines.spark_connect_pipeline import (
     start_run,
 )
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from pyspark_ottla.java import use_java
 from pyspark_ottla.pipeline.paths import resolve_path
@@ -39,8 +33,8 @@ from pyspark_ottla.pipeline.session import LOCAL, QUIET, stderr_to
 from pyspark_ottla.pipeline.spark_errors import describe_error
 from pyspark_ottla.python import use_installed_pyspark
 from pyspark_ottla.session import session_settings
-
-_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService$"
+from pyspark_ottla.workarounds.interim_answers import drop_interim_answers
+from pyspark_ottla.workarounds.server_port import use_picked_port
 
 
 class ProjectError(Exception):
@@ -87,7 +81,7 @@ def _run(
     full_refresh_all: bool,
     dry: bool,
 ) -> None:
-    session.client.execute_command_as_iterator = lambda command: _answers(session.client, command)
+    drop_interim_answers(session.client)
     graph = create_dataflow_graph(session, project.catalog, project.database, project.configuration)
     registry = OneFlowRegistry(session, graph)
     cli.register_definitions(specification, registry, project, session, graph)
@@ -126,7 +120,7 @@ def _open_session(project: cli.PipelineSpec, directory: Path, log: Path) -> Spar
     use_java()
     use_installed_pyspark()
     directory.mkdir(parents=True, exist_ok=True)
-    DefaultChannelBuilder.default_port = staticmethod(_port_of_server)  # type: ignore[method-assign]
+    use_picked_port()
     settings = {
         **session_settings(),
         **QUIET,
@@ -146,20 +140,3 @@ def _open_session(project: cli.PipelineSpec, directory: Path, log: Path) -> Spar
     with stderr_to(log):
         opened: SparkSession = builder.getOrCreate()
     return opened
-
-
-def _port_of_server() -> int:
-    """Of the server in this process, which picked a free one."""
-    from pyspark.sql.session import SparkSession as OwnSession
-
-    session: Any = OwnSession._instantiatedSession
-    return int(getattr(getattr(session._jvm, _SERVICE), "MODULE$").localPort())
-
-
-def _answers(client: Any, command: messages.Command) -> Iterator[dict[str, Any]]:
-    """To the command, without the interim reports of Python workers."""
-    request = client._execute_plan_request_with_metadata()
-    client._set_command_in_plan(request.plan, command)
-    for response in client._execute_and_fetch_as_iterator(request, {}):
-        if isinstance(response, dict):
-            yield response
