@@ -6,6 +6,7 @@ reported as data loss.
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,30 +85,26 @@ class ArrowBatches:
         return chunk.columns[Column(name)]
 
 
+@dataclass
 class _RangeReader:
-    def __init__(
-        self,
-        options: SourceOptions,
-        cluster: Cluster,
-        wanted: OffsetRange,
-        columns: frozenset[Column],
-    ) -> None:
-        self._options = options
-        self._cluster = cluster
-        self._wanted = wanted
-        self._columns = columns or frozenset({Column.OFFSET})
-        self._offset = wanted.start
+    options: SourceOptions
+    cluster: Cluster
+    wanted: OffsetRange
+    columns: frozenset[Column]
+
+    def __post_init__(self) -> None:
+        self._offset = self.wanted.start
         self._patient_until = self._new_deadline()
 
     def chunks(self) -> Iterator[Chunk]:
-        end = self._wanted.end
+        end = self.wanted.end
         if not self._is_the_same_topic():
             return
         with Fetcher(
-            self._cluster,
-            self._wanted.topic_partition,
-            self._options.isolation,
-            bytes_max=self._options.fetch_bytes,
+            self.cluster,
+            self.wanted.topic_partition,
+            self.options.isolation,
+            bytes_max=self.options.fetch_bytes,
         ) as fetcher:
             while self._offset < end:
                 fetched = self._fetch(fetcher)
@@ -115,7 +112,7 @@ class _RangeReader:
                     yield from self._decode(fetcher, fetched)
 
     def _decode(self, fetcher: Fetcher, fetched: Fetched) -> Iterator[Chunk]:
-        start, end = self._offset, self._wanted.end
+        start, end = self._offset, self.wanted.end
         scan = scan_batches(fetched.records, start, end, fetched.aborted)
         self._offset = scan.next_offset
         if start == self._offset:
@@ -124,7 +121,8 @@ class _RangeReader:
         self._patient_until = self._new_deadline()
         if self._offset < end:
             fetcher.ask(self._offset)
-        yield from decode_batches(fetched.records, scan.batches, self._columns, start, end)
+        columns = self.columns or frozenset({Column.OFFSET})  # Rows must be counted.
+        yield from decode_batches(fetched.records, scan.batches, columns, start, end)
 
     def _fetch(self, fetcher: Fetcher) -> Fetched | None:
         """None if nothing was left at the offset; reading continues where records are."""
@@ -132,29 +130,29 @@ class _RangeReader:
             fetched = fetcher.fetch(self._offset)
             if self._is_known_by_its_id():
                 return fetched
-            self._skip_to(self._wanted.end, _MADE_AGAIN)
+            self._skip_to(self.wanted.end, _MADE_AGAIN)
             return None
         except OffsetOutOfRange:
-            read = self._wanted.topic_partition
-            first = first_offsets(self._cluster, [read])[read]
+            read = self.wanted.topic_partition
+            first = first_offsets(self.cluster, [read])[read]
             if self._offset < first:
-                self._skip_to(min(first, self._wanted.end), f"the partition begins at {first} now")
+                self._skip_to(min(first, self.wanted.end), f"the partition begins at {first} now")
             else:
-                last = last_offsets(self._cluster, [read], self._options.isolation)[read]
-                self._skip_to(self._wanted.end, f"the partition ends at {last} now")
+                last = last_offsets(self.cluster, [read], self.options.isolation)[read]
+                self._skip_to(self.wanted.end, f"the partition ends at {last} now")
             return None
 
     def _on_nothing(self, fetched: Fetched) -> None:
         """The broker returned no batch although there should be more."""
         if len(fetched.records):
             raise CorruptBatch(
-                f"{self._wanted.topic_partition}: no whole batch at offset {self._offset}"
+                f"{self.wanted.topic_partition}: no whole batch at offset {self._offset}"
             )
         if time.monotonic() < self._patient_until:
             return
-        is_committed = self._options.isolation is Isolation.READ_COMMITTED
+        is_committed = self.options.isolation is Isolation.READ_COMMITTED
         last = fetched.last_stable_offset if is_committed else fetched.high_watermark
-        self._skip_to(self._wanted.end, f"the partition ends at {last}")
+        self._skip_to(self.wanted.end, f"the partition ends at {last}")
 
     def _skip_to(self, offset: int, reason: str) -> None:
         self._report(f"records {self._offset} to {offset - 1} are gone: {reason}")
@@ -163,7 +161,7 @@ class _RangeReader:
     def _is_the_same_topic(self) -> bool:
         if self._is_known_by_its_id():
             return True
-        self._cluster.forget_metadata()  # It may be older than the plan.
+        self.cluster.forget_metadata()  # It may be older than the plan.
         if self._is_known_by_its_id():
             return True
         self._report(_MADE_AGAIN)
@@ -171,13 +169,13 @@ class _RangeReader:
 
     def _is_known_by_its_id(self) -> bool:
         """Whether the cluster's latest metadata has the planned topic id."""
-        topic = self._cluster.retry(lambda: self._cluster.topic(self._wanted.topic))
-        return self._wanted.topic_id in (None, str(topic.id))
+        topic = self.cluster.retry(lambda: self.cluster.topic(self.wanted.topic))
+        return self.wanted.topic_id in (None, str(topic.id))
 
     def _report(self, message: str) -> None:
         report_loss(
-            f"{self._wanted.topic_partition}: {message}", fail=self._options.fail_on_data_loss
+            f"{self.wanted.topic_partition}: {message}", fail=self.options.fail_on_data_loss
         )
 
     def _new_deadline(self) -> float:
-        return time.monotonic() + self._options.cluster.retry_timeout_ms / 1000
+        return time.monotonic() + self.options.cluster.retry_timeout_ms / 1000

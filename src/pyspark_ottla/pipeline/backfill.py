@@ -101,26 +101,22 @@ def backfill_pipeline(
         lock.give_back()
 
 
+@dataclass
 class _Backfilling:
-    def __init__(
-        self,
-        spark: SparkSession,
-        pipeline: Pipeline,
-        wanted: Wanted,
-        watch: Watch,
-        is_stopped: Callable[[], bool],
-    ) -> None:
-        self._spark = spark
-        self._wanted = wanted
-        self._watch = watch
-        self._is_stopped = is_stopped
-        self._record = RecordFile(pipeline).read()
-        self._pipeline = with_fields(with_record(pipeline, self._record), self._record)
-        self._file = BackfillFile(self._pipeline)
+    spark: SparkSession
+    pipeline: Pipeline
+    wanted: Wanted
+    watch: Watch
+    is_stopped: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self._record = RecordFile(self.pipeline).read()
+        self.pipeline = with_fields(with_record(self.pipeline, self._record), self._record)
+        self._file = BackfillFile(self.pipeline)
         self._summary = Summary({}, {})
 
     def run(self) -> Summary:
-        pipeline, wanted = self._pipeline, self._wanted
+        pipeline, wanted = self.pipeline, self.wanted
         shapes = self._validate()
         sources = pipeline.sources.items()
         starts = {name: find_offsets(pipeline, each, wanted.start) for name, each in sources}
@@ -134,75 +130,75 @@ class _Backfilling:
                 part for name in starts for part in between(name, starts[name], ends[name])
             ]
             left = self._left(query, stretches, ends)
-            if left and not self._is_stopped():
+            if left and not self.is_stopped():
                 target = query_target(pipeline, query)
                 self._write(self._file.add(query, target, left, wanted.records_max))
         return self._summary
 
     def _validate(self) -> dict[str, Shape]:
         """Raises PipelineError for sinks that cannot be backfilled."""
-        for name in self._wanted.sinks:
-            if name not in self._pipeline.sinks:
-                known = ", ".join(self._pipeline.sinks)
-                raise self._pipeline.error(f"there is no sink {name}; there are {known}")
-        frames = validate_pipeline(self._spark, self._pipeline)
-        remembered = Remembered(self._spark, self._pipeline, frames)
+        for name in self.wanted.sinks:
+            if name not in self.pipeline.sinks:
+                known = ", ".join(self.pipeline.sinks)
+                raise self.pipeline.error(f"there is no sink {name}; there are {known}")
+        frames = validate_pipeline(self.spark, self.pipeline)
+        remembered = Remembered(self.spark, self.pipeline, frames)
         remembered.validate()
         problems = [
-            Problem(self._pipeline.sinks[name].line, f"sink {name}: {reason}")
-            for name in self._wanted.sinks
-            for reason in find_refusals(self._pipeline.sinks[name], remembered.shapes[name])
+            Problem(self.pipeline.sinks[name].line, f"sink {name}: {reason}")
+            for name in self.wanted.sinks
+            for reason in find_refusals(self.pipeline.sinks[name], remembered.shapes[name])
         ]
         problems = problems or list(self._compacted()) or list(self._unknown())
         if problems:
-            raise PipelineError(self._pipeline.path, problems)
+            raise PipelineError(self.pipeline.path, problems)
         return remembered.shapes
 
     def _compacted(self) -> Iterator[Problem]:
-        for name in self._wanted.sinks:
-            sink = self._pipeline.sinks[name]
-            if sink.kind is SinkKind.TOPIC and sink.target and is_compacted(self._pipeline, sink):
+        for name in self.wanted.sinks:
+            sink = self.pipeline.sinks[name]
+            if sink.kind is SinkKind.TOPIC and sink.target and is_compacted(self.pipeline, sink):
                 reason = f"topic {sink.target} is compacted, and an older value would replace"
                 hint = "`ottla pipeline reset` reads from any offset"
                 yield Problem(sink.line, f"sink {name}: {reason} a newer one of its key; {hint}")
 
     def _unknown(self) -> Iterator[Problem]:
-        for name in self._wanted.sinks:
-            if find_begins(self._pipeline, self._record, name) is not None:
+        for name in self.wanted.sinks:
+            if find_begins(self.pipeline, self._record, name) is not None:
                 continue
             reason = "it has not run, and its first run may read the range itself; run it first"
-            if RecordFile(self._pipeline).has_begun(name):
+            if RecordFile(self.pipeline).has_begun(name):
                 reason = "it first ran with a version that did not write down where it began"
-            yield Problem(self._pipeline.sinks[name].line, f"sink {name}: {reason}")
+            yield Problem(self.pipeline.sinks[name].line, f"sink {name}: {reason}")
 
     def _refusing(self, shape: Shape) -> list[str]:
         """The queries that write rows refused on the way to the sink."""
         passed = {*shape.steps, *(source[0] for source in shape.sources)}
-        refusing = [name for name in query_names(self._pipeline) if name.startswith(DEAD_LETTER)]
+        refusing = [name for name in query_names(self.pipeline) if name.startswith(DEAD_LETTER)]
         return [name for name in refusing if name.removeprefix(DEAD_LETTER) in passed]
 
     def _left(
         self, query: str, stretches: list[Stretch], partitions: Mapping[str, Offsets]
     ) -> list[Stretch]:
         """What is not in the sink and will not get there by itself."""
-        sink = self._pipeline.sinks.get(query)
+        sink = self.pipeline.sinks.get(query)
         if sink is not None and sink.key and sink.kind in TABLES:
             return stretches
-        begins = find_begins(self._pipeline, self._record, query) or {}
+        begins = find_begins(self.pipeline, self._record, query) or {}
         covered = live_stretches(begins, partitions) + self._covered_before(query)
         self._summary.left_out[query] = overlap(stretches, covered)
         return subtract(stretches, covered)
 
     def _covered_before(self, query: str) -> list[Stretch]:
         """By the query before a reset, unless those rows are gone, and by backfills."""
-        target = query_target(self._pipeline, query)
-        generation = self._pipeline.generations.get(query, 0)
+        target = query_target(self.pipeline, query)
+        generation = self.pipeline.generations.get(query, 0)
         written: list[Written | Backfill] = [
             each
             for each in self._file.read()
-            if each.generation == generation or not self._wanted.is_emptied
+            if each.generation == generation or not self.wanted.is_emptied
         ]
-        if not self._wanted.is_emptied:
+        if not self.wanted.is_emptied:
             written += self._record.written
         return [
             part
@@ -219,50 +215,50 @@ class _Backfilling:
     def _write(self, backfill: Backfill) -> None:
         portions = backfill.portions
         for index in range(backfill.done, len(portions)):
-            if self._is_stopped():
+            if self.is_stopped():
                 return
             self._write_portion(backfill, index, portions[index])
             backfill = self._file.advance(backfill)
             self._summary.written.setdefault(backfill.query, []).extend(portions[index])
             records = sum(part.length for part in portions[index])
             number = index + 1
-            self._watch(Step(backfill.query, backfill.target, number, len(portions), records))
+            self.watch(Step(backfill.query, backfill.target, number, len(portions), records))
 
     def _write_portion(self, backfill: Backfill, index: int, portion: list[Stretch]) -> None:
         for attempt in range(_ATTEMPTS_MAX):
             try:
                 frames = build_frames(
-                    self._spark,
-                    self._pipeline,
+                    self.spark,
+                    self.pipeline,
                     open_source=lambda source: self._open(source, portion),
                 )
-                query, name = backfill.query, _sink_id(self._pipeline, backfill)
-                if query in self._pipeline.sinks:
-                    sink = self._pipeline.sinks[query]
-                    write_batch(self._pipeline, sink, frames.good[sink.input], name, index)
+                query, name = backfill.query, _sink_id(self.pipeline, backfill)
+                if query in self.pipeline.sinks:
+                    sink = self.pipeline.sinks[query]
+                    write_batch(self.pipeline, sink, frames.good[sink.input], name, index)
                 else:
-                    options = dead_letter_options(self._pipeline, query) | {"sinkId": name}
+                    options = dead_letter_options(self.pipeline, query) | {"sinkId": name}
                     frame = frames.bad[query.removeprefix(DEAD_LETTER)]
                     TopicWriter(options).write(frame, index)
                 return
             except FrameError as error:
-                raise PipelineError(self._pipeline.path, [error.problem]) from error
+                raise PipelineError(self.pipeline.path, [error.problem]) from error
             except TableError as error:
-                raise self._pipeline.error(f"{backfill.query}: {error}") from error
+                raise self.pipeline.error(f"{backfill.query}: {error}") from error
             except PySparkException as error:
                 if attempt + 1 < _ATTEMPTS_MAX and may_pass(error):
                     continue
                 message = f"{backfill.query}: {describe_error(error).message}"
-                raise self._pipeline.error(message) from error
+                raise self.pipeline.error(message) from error
 
     def _open(self, source: Source, portion: list[Stretch]) -> DataFrame:
         own = [each for each in portion if each.source == source.name]
         if not own:
-            return self._spark.createDataFrame([], columns_of(self._pipeline, source))
-        options = batch_options(self._pipeline, source) | _range_options(own)
+            return self.spark.createDataFrame([], columns_of(self.pipeline, source))
+        options = batch_options(self.pipeline, source) | _range_options(own)
         for name in ("subscribe", "subscribePattern"):
             options.pop(name, None)
-        return self._spark.read.format("ottla").options(**options).load()
+        return self.spark.read.format("ottla").options(**options).load()
 
 
 def find_refusals(sink: Sink, shape: Shape) -> list[str]:

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,15 +57,17 @@ def run_case(spark: SparkSession, pipeline: Pipeline, case: Case) -> Outcome:
     return Outcome(case, failures, time.monotonic() - started)
 
 
+@dataclass
 class _Trial:
     """One case: its queries continue from batch to batch."""
 
-    def __init__(self, spark: SparkSession, pipeline: Pipeline, directory: Path) -> None:
-        self._spark = spark
-        self._pipeline = pipeline
-        self._directory = directory
+    spark: SparkSession
+    pipeline: Pipeline
+    directory: Path
+
+    def __post_init__(self) -> None:
         self._batch = 0
-        self._counts = dict.fromkeys(pipeline.sources, 0)
+        self._counts = dict.fromkeys(self.pipeline.sources, 0)
 
     def run(self, batch: CaseBatch) -> list[str]:
         """Returns deviations from what the batch expects."""
@@ -89,14 +92,14 @@ class _Trial:
         return lines
 
     def _feed(self, batch: CaseBatch) -> None:
-        for name, source in self._pipeline.sources.items():
-            path = self._directory / "sources" / name
+        for name, source in self.pipeline.sources.items():
+            path = self.directory / "sources" / name
             path.mkdir(parents=True, exist_ok=True)
             rows = batch.given.get(name) or []
             if not rows:
                 continue
             try:
-                table = make_records(self._pipeline, source, rows, self._counts[name])
+                table = make_records(self.pipeline, source, rows, self._counts[name])
             except (BadRow, BadValue) as error:
                 raise _Failed(f"source {name}: {error}") from error
             self._counts[name] += len(rows)
@@ -104,7 +107,7 @@ class _Trial:
 
     def _run_queries(self, batch: CaseBatch) -> tuple[dict[str, list[Any]], dict[str, str]]:
         try:
-            frames = build_frames(self._spark, self._pipeline, open_source=self._open)
+            frames = build_frames(self.spark, self.pipeline, open_source=self._open)
             collectors = self._collectors(frames, batch)
             for collector in collectors.values():
                 collector.start()
@@ -118,20 +121,20 @@ class _Trial:
         }
 
     def _open(self, source: Source) -> DataFrame:
-        path = self._directory / "sources" / source.name
-        schema = columns_of(self._pipeline, source)
-        return self._spark.readStream.schema(schema).parquet(str(path))
+        path = self.directory / "sources" / source.name
+        schema = columns_of(self.pipeline, source)
+        return self.spark.readStream.schema(schema).parquet(str(path))
 
     def _collectors(self, frames: Frames, batch: CaseBatch) -> "dict[str, _Collector]":
         """Sinks that the case does not mention run as well: they may fail."""
         found = {}
-        for sink in self._pipeline.sinks.values():
+        for sink in self.pipeline.sinks.values():
             frame = _with_key(frames.good[sink.input], sink)
-            found[sink.name] = _Collector(self._directory, sink.name, frame, sink.mode, dict)
+            found[sink.name] = _Collector(self.directory, sink.name, frame, sink.mode, dict)
         for name, frame in frames.bad.items():
             if name in batch.refused:
                 query = _refused(name)
-                found[query] = _Collector(self._directory, query, frame, "append", _letter)
+                found[query] = _Collector(self.directory, query, frame, "append", _letter)
         return found
 
 

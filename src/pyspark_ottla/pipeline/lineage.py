@@ -7,6 +7,7 @@ COMPLETE, FAIL and ABORT, the last for a query stopped because another has faile
 import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -33,30 +34,24 @@ _NAMESPACE: Final = "ottla"
 _PRODUCER: Final = f"urn:ottla:{__version__}"
 
 
+@dataclass
 class Lineage:
     """The lineage of one run of a pipeline."""
 
-    def __init__(
-        self,
-        send: Callable[[dict[str, Any]], None],
-        pipeline: Pipeline,
-        frames: Frames,
-        shapes: Mapping[str, Shape],
-        *,
-        spark_version: str,
-        is_stream: bool,
-    ) -> None:
-        self._send = send
-        self._pipeline = pipeline
-        self._schemas = {name: frame.schema for name, frame in frames.good.items()}
-        self._shapes = shapes
-        self._spark_version = spark_version
-        self._is_stream = is_stream
+    send: Callable[[dict[str, Any]], None]
+    pipeline: Pipeline
+    frames: Frames
+    shapes: Mapping[str, Shape]
+    spark_version: str
+    is_stream: bool
+
+    def __post_init__(self) -> None:
+        self._schemas = {name: frame.schema for name, frame in self.frames.good.items()}
         self._runs: dict[str, str] = {}  # Ids of started runs, by sink.
 
     def start(self, sink: str) -> None:
         """Ignores queries that are not sinks."""
-        if sink in self._shapes:
+        if sink in self.shapes:
             self._runs[sink] = str(uuid.uuid4())
             self._emit("START", sink)
 
@@ -70,13 +65,13 @@ class Lineage:
             del self._runs[sink]
 
     def _emit(self, kind: str, sink: str, query: QueryProgress | None = None) -> None:
-        self._send(self._event(kind, self._pipeline.sinks[sink], query))
+        self.send(self._event(kind, self.pipeline.sinks[sink], query))
 
     def _event(self, kind: str, sink: Sink, query: QueryProgress | None) -> dict[str, Any]:
-        run_facets = _facet("processing_engine", version=self._spark_version, name="spark")
+        run_facets = _facet("processing_engine", version=self.spark_version, name="spark")
         if query is not None and query.error:
             run_facets |= _facet("errorMessage", message=query.error, programmingLanguage="PYTHON")
-        processing = "STREAMING" if self._is_stream else "BATCH"
+        processing = "STREAMING" if self.is_stream else "BATCH"
         job_facets = _facet(
             "jobType", processingType=processing, integration="OTTLA", jobType="PIPELINE"
         )
@@ -88,7 +83,7 @@ class Lineage:
             "run": {"runId": self._runs[sink.name], "facets": run_facets},
             "job": {
                 "namespace": _NAMESPACE,
-                "name": f"{self._pipeline.name}.{sink.name}",
+                "name": f"{self.pipeline.name}.{sink.name}",
                 "facets": job_facets,
             },
             "inputs": self._inputs(sink),
@@ -98,7 +93,7 @@ class Lineage:
     def _inputs(self, sink: Sink) -> list[dict[str, Any]]:
         return [
             self._topic(topic) | {"facets": _schema(self._schemas[name])}
-            for name, *topics in self._shapes[sink.name].sources
+            for name, *topics in self.shapes[sink.name].sources
             for topic in topics
         ]
 
@@ -124,7 +119,7 @@ class Lineage:
         return {"namespace": f"{scheme}://{bucket}", "name": path}
 
     def _topic(self, name: str) -> dict[str, Any]:
-        server = self._pipeline.bootstrap_servers.split(",")[0]
+        server = self.pipeline.bootstrap_servers.split(",")[0]
         return {"namespace": f"kafka://{server}", "name": name}
 
 
