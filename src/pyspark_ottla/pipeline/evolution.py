@@ -8,10 +8,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
+from pyspark_ottla.pipeline.frames import RECORD_COLUMNS
 from pyspark_ottla.pipeline.model import Pipeline, Source
-from pyspark_ottla.pipeline.samples import read_newest
+from pyspark_ottla.pipeline.samples import read_newest_values
 from pyspark_ottla.pipeline.schema_text import field_names, quoted
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def take_added(pipeline: Pipeline, record: "Record") -> tuple[Pipeline, Added]:
     taking = [source for source in pipeline.sources.values() if source.takes_added]
     added: Added = {}
     for source in taking:
-        known = _names(source.schema)
+        known = {name.lower() for name in field_names(source.schema)}
         kept = {
             name: kind
             for name, kind in record.added.get(source.name, {}).items()
@@ -54,19 +54,10 @@ def _with_fields(source: Source, fields: dict[str, str]) -> Source:
 def _find_new(pipeline: Pipeline, source: Source, known: Collection[str]) -> dict[str, str]:
     from pyspark_ottla.pipeline.init import guess_format
 
-    plain = Source(source.name, source.line, source.topics, source.pattern, options=source.options)
-    try:
-        values = read_newest(pipeline, plain, _SAMPLE)["value"].to_pylist()
-    except WireError as error:
-        raise pipeline.error(f"source {source.name}: {error}", source.line) from error
-    types = guess_format(values).fields
-    taken = {f"_{name}" for name in ("key", "topic", "partition", "offset", "timestamp", "headers")}
+    types = guess_format(read_newest_values(pipeline, source, _SAMPLE)).fields
+    taken = {f"_{name}" for name in RECORD_COLUMNS}
     return {
         name: kind
         for name, kind in types.items()
         if name.lower() not in known and name not in taken
     }
-
-
-def _names(schema: str) -> set[str]:
-    return {name.lower() for name in field_names(schema)}

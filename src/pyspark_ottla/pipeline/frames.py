@@ -22,11 +22,11 @@ from pyspark_ottla.pipeline.expectations import (
     judge_rows,
 )
 from pyspark_ottla.pipeline.functions import FunctionNotFound, find_function
-from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source, Step, Watermark
+from pyspark_ottla.pipeline.model import Otherwise, Pipeline, Source, Step
 from pyspark_ottla.pipeline.problems import Problem
 from pyspark_ottla.pipeline.spark_errors import describe_error
 
-_RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
+RECORD_COLUMNS = ("key", "topic", "partition", "offset", "timestamp", "headers")
 
 
 class FrameError(Exception):
@@ -79,8 +79,13 @@ def _add(
         frame = _step_frame(spark, pipeline, dataset, frames)
     judged = _judged(frame, pipeline, dataset)
     good = judged.good
-    if dataset.watermark is not None:
-        good = _with_watermark(good, dataset, dataset.watermark)
+    watermark = dataset.watermark
+    if watermark is not None:
+        good = _checked(
+            lambda: judged.good.withWatermark(watermark.column, watermark.delay),
+            watermark.line,
+            f"watermark of {dataset.name}",
+        )
     good.createOrReplaceTempView(dataset.name)
     frames.good[dataset.name] = good
     if judged.bad is not None:
@@ -107,14 +112,10 @@ def source_options(pipeline: Pipeline, source: Source) -> dict[str, str]:
         options["includeHeaders"] = "true"
     if source.format != "binary":
         options["valueMode"] = "failfast" if source.bad_values is Otherwise.FAIL else "permissive"
-        if _needs_raw_value(source):
+        if source.bad_values is not Otherwise.FAIL or source.quarantines:
             options["includeRawValue"] = "true"
             options["includeValueError"] = "true"
     return options | dict(source.options)
-
-
-def _needs_raw_value(source: Source) -> bool:
-    return source.bad_values is not Otherwise.FAIL or source.quarantines
 
 
 def _stream(spark: SparkSession, pipeline: Pipeline, source: Source) -> DataFrame:
@@ -131,7 +132,7 @@ def _source_frame(source: Source, open_source: OpenSource) -> DataFrame:
     except PySparkException as error:
         line = source.schema.line if source.schema else source.line
         raise _failed(error, line, f"source {source.name}") from error
-    columns = [name for name in _RECORD_COLUMNS if name in frame.columns]
+    columns = [name for name in RECORD_COLUMNS if name in frame.columns]
     hidden: list[Any] = []
     if "rawValue" in frame.columns:
         hidden = [
@@ -174,14 +175,6 @@ def _judged(frame: DataFrame, pipeline: Pipeline, dataset: Source | Step) -> Jud
         title = f"expect {expectation.name} of {dataset.name}"
         _checked(lambda check=check: frame.where(check), check.line, title)
     return judge_rows(frame, pipeline.name, dataset)
-
-
-def _with_watermark(frame: DataFrame, dataset: Source | Step, watermark: Watermark) -> DataFrame:
-    return _checked(  # type: ignore[no-any-return]
-        lambda: frame.withWatermark(watermark.column, watermark.delay),
-        watermark.line,
-        f"watermark of {dataset.name}",
-    )
 
 
 def _checked(build: Any, line: int, title: str) -> Any:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, StringType, StructType, TimestampType
 
-from ottla.client.wire.errors import WireError
 from pyspark_ottla.pipeline.document import Text
 from pyspark_ottla.pipeline.model import Pipeline, Source
 from pyspark_ottla.pipeline.problems import PipelineError
-from pyspark_ottla.pipeline.samples import read_newest
+from pyspark_ottla.pipeline.samples import read_newest_values
 from pyspark_ottla.pipeline.schema_text import quoted
 from pyspark_ottla.pipeline.validate import validate_topics
 from pyspark_ottla.tables.json_inference import complete, infer_fields
@@ -36,21 +35,12 @@ def write_pipeline(path: Path, topic: str, sink: str, bootstrap_servers: str) ->
     """
     if path.exists():
         raise PipelineError.at(path, 0, "is there already; give another name")
-    values = read_values(path, topic, bootstrap_servers)
-    guess = guess_format(values)
-    path.write_text(render(path.stem, topic, sink, bootstrap_servers, guess))
-    return guess
-
-
-def read_values(path: Path, topic: str, bootstrap_servers: str) -> list[bytes | None]:
     source = Source("records", 0, (Text(topic),))
     pipeline = Pipeline(path, path.stem, bootstrap_servers, "", Text(), {}, {"records": source})
     validate_topics(pipeline)
-    try:
-        values: list[bytes | None] = read_newest(pipeline, source, _SAMPLE)["value"].to_pylist()
-    except WireError as error:
-        raise PipelineError.at(path, 0, str(error)) from error
-    return values
+    guess = guess_format(read_newest_values(pipeline, source, _SAMPLE))
+    path.write_text(render(path.stem, topic, sink, bootstrap_servers, guess))
+    return guess
 
 
 def guess_format(values: Sequence[bytes | None]) -> Guess:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
+from ottla.client.wire.errors import WireError
 from ottla.records.columnar.columns import TYPES, Chunk, Column
 from pyspark_ottla.arrow_schemas import to_arrow_schema
 from pyspark_ottla.batch_reader import OttlaReader
@@ -63,6 +64,16 @@ def read_newest(pipeline: Pipeline, source: Source, count: int) -> Any:
     reader = OttlaReader(options, schema)
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return pa.Table.from_batches(batches, to_arrow_schema(schema))
+
+
+def read_newest_values(pipeline: Pipeline, source: Source, count: int) -> list[bytes | None]:
+    """As bytes, whatever their format. Raises PipelineError if no broker answers."""
+    plain = Source(source.name, source.line, source.topics, source.pattern, options=source.options)
+    try:
+        values: list[bytes | None] = read_newest(pipeline, plain, count)["value"].to_pylist()
+    except WireError as error:
+        raise pipeline.error(f"source {source.name}: {error}", source.line) from error
+    return values
 
 
 def make_records(pipeline: Pipeline, source: Source, rows: Sequence[Any], first_offset: int) -> Any:

@@ -37,9 +37,8 @@ def parse_address(text: str) -> TableAddress:
             f"{text!r} is not the address of a table: delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE"
             " or iceberg:PATH"
         )
-    return TableAddress(
-        Format(name), location if _is_whole(name, location) else _absolute(location)
-    )
+    whole = location if _is_whole(name, location) else str(Path(location).absolute())
+    return TableAddress(Format(name), whole)
 
 
 def _is_whole(name: str, location: str) -> bool:
@@ -54,7 +53,3 @@ def directory_of(address: TableAddress) -> Path | None:
 
 def is_catalog_name(location: str) -> bool:
     return re.fullmatch(r"[^./:]+(\.[^./:]+){2,}", location) is not None
-
-
-def _absolute(location: str) -> str:
-    return str(Path(location).absolute())

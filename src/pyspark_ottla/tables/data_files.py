@@ -188,8 +188,8 @@ def statistics_of(metadata: Any) -> str:
     return json.dumps(
         {
             "numRecords": metadata.num_rows,
-            "minValues": {name: _lower(low) for name, (low, _) in known.items()},
-            "maxValues": {name: _upper(high) for name, (_, high) in known.items()},
+            "minValues": {name: _bound(low) for name, (low, _) in known.items()},
+            "maxValues": {name: _bound(high, _REST) for name, (_, high) in known.items()},
             "nullCount": {},
         }
     )
@@ -210,17 +210,14 @@ def _column_statistics(metadata: Any) -> Iterator[tuple[str, Any]]:
                 yield column.path_in_schema, column.statistics
 
 
-def _lower(value: Any) -> Any:
-    """Delta's log has times in milliseconds."""
-    return value if isinstance(value, int) else _iso(value)
+def _bound(value: Any, rest: timedelta = timedelta()) -> Any:
+    """Delta's log has times in milliseconds; `rest` makes one an upper bound."""
+    if isinstance(value, int):
+        return value
+    return (value + rest).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _upper(value: Any) -> Any:
-    return value if isinstance(value, int) else _iso(value + timedelta(microseconds=999))
-
-
-def _iso(value: Any) -> str:
-    return str(value.isoformat(timespec="milliseconds")).replace("+00:00", "Z")
+_REST = timedelta(microseconds=999)
 
 
 def read_files(location: str, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:

@@ -87,7 +87,8 @@ class DeltaTableAt(Table):
         table = self.open()
         validate_stored(groups, _stored_files(table))
         now_ms = time.time_ns() // 1_000_000
-        files = TaskFiles(self.location, COMPACTED, _arrow_schema(table), uuid.uuid4().hex)
+        schema = to_arrow_schema(_schema(table))
+        files = TaskFiles(self.location, COMPACTED, schema, uuid.uuid4().hex)
         actions: list[AddAction | RemoveAction] = []
         for number, group in enumerate(groups):
             paths = [locations.join(self.location, unquote(file.path)) for file in group]
@@ -196,10 +197,6 @@ class _DeltaClaim(Claim):
 
 def _schema(table: DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
-
-
-def _arrow_schema(table: DeltaTable) -> pa.Schema:
-    return to_arrow_schema(_schema(table))
 
 
 def _stored_files(table: DeltaTable) -> list[StoredFile]:

@@ -9,7 +9,7 @@ maintenance within its share, and old versions are looked for once an hour.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark_ottla.data_loss import logger
 from pyspark_ottla.tables.address import TableError
@@ -22,8 +22,7 @@ _FILES_MIN = 8  # Of similar size.
 _VACUUM_S = 3600.0
 
 
-def _merge_some() -> Compaction:
-    return Compaction(_TARGET_BYTES, files_min=_FILES_MIN, tiered=True, budget_bytes=_PASS_BYTES)
+_SOME = Compaction(_TARGET_BYTES, files_min=_FILES_MIN, tiered=True, budget_bytes=_PASS_BYTES)
 
 
 @dataclass
@@ -32,7 +31,7 @@ class Maintenance:
 
     retention_hours: int
     share_percent: float
-    compaction: Compaction = field(default_factory=_merge_some)
+    compaction: Compaction = _SOME
     clock: Callable[[], float] = time.monotonic
     _due_s: float = float("-inf")
     _vacuum_due_s: float = float("-inf")

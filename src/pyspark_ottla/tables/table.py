@@ -86,7 +86,7 @@ class Table(ABC):
 
     @abstractmethod
     def partition_columns(self) -> tuple[str, ...]:
-        """None if there is no table."""
+        """Empty if there is no table."""
 
     @abstractmethod
     def add_columns(self, fields: Sequence[StructField]) -> None:

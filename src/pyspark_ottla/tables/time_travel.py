@@ -1,6 +1,6 @@
 """Which version of a table holds a topic's rows up to an offset."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ottla.client.wire.cluster import TopicPartition
 from pyspark_ottla.stream_offsets import flat_offsets
@@ -42,7 +42,3 @@ def find_version(table: Table, offsets: Mapping[TopicPartition, int]) -> Version
 
 def ends_of(version: Version) -> dict[TopicPartition, int]:
     return {} if version.batch is None else flat_offsets(version.batch.ends)
-
-
-def parse_offsets(texts: Sequence[str]) -> dict[TopicPartition, int]:
-    return dict(map(parse_offset, texts))

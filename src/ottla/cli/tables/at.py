@@ -22,9 +22,9 @@ def at(
     """Find the first version of a table that has a record and all earlier ones of its partition."""
     with table_errors():
         from pyspark_ottla.tables.table import open_table
-        from pyspark_ottla.tables.time_travel import find_version, parse_offsets
+        from pyspark_ottla.tables.time_travel import find_version, parse_offset
 
-        version = find_version(open_table(table), parse_offsets(offset))
+        version = find_version(open_table(table), dict(map(parse_offset, offset)))
     if as_json:
         assert version.batch is not None, "offsets are those of batches"
         ends = version.batch.ends
