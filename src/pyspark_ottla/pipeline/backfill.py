@@ -137,10 +137,7 @@ class _Backfilling:
 
     def _validate(self) -> dict[str, Shape]:
         """Raises PipelineError for sinks that cannot be backfilled."""
-        for name in self.wanted.sinks:
-            if name not in self.pipeline.sinks:
-                known = ", ".join(self.pipeline.sinks)
-                raise self.pipeline.error(f"there is no sink {name}; there are {known}")
+        self.pipeline.validate_sinks(self.wanted.sinks)
         frames = validate_pipeline(self.spark, self.pipeline)
         remembered = Remembered(self.spark, self.pipeline, frames)
         remembered.validate()

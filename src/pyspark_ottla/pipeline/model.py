@@ -1,7 +1,7 @@
 """The contents of a pipeline file, validated and typed."""
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,6 +121,12 @@ class Pipeline:
     def datasets(self) -> list[Source | Step]:
         """Sources and steps, each after its possible inputs."""
         return [*self.sources.values(), *self.steps.values()]
+
+    def validate_sinks(self, names: Iterable[str]) -> None:
+        """Raises PipelineError if one is not there."""
+        for name in names:
+            if name not in self.sinks:
+                raise self.error(f"there is no sink {name}; there are {', '.join(self.sinks)}")
 
     def error(self, message: str, line: int = 0) -> PipelineError:
         """To be raised; `line` is where the file is to be changed, if anywhere."""

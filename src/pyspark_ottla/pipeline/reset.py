@@ -41,10 +41,7 @@ def reset_pipeline(pipeline: Pipeline, start: str, sinks: Collection[str] = ()) 
         runner = find_runner(pipeline, lock)
         if runner is not None:
             raise pipeline.error(f"{what}, as process {runner}; stop it first")
-    for name in sinks:
-        if name not in pipeline.sinks:
-            known = ", ".join(pipeline.sinks)
-            raise pipeline.error(f"there is no sink {name}; there are {known}")
+    pipeline.validate_sinks(sinks)
     queries = list(sinks) or query_names(pipeline)
     for name in queries:
         _validate_sink(pipeline, name)

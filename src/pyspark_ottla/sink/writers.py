@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -56,12 +55,11 @@ class StreamWriter(StreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = current_task()
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
-            return _write_at_least_once(self._options, context, iterator)
+            return _write_at_least_once(self._options, iterator)
         batch = current_batch()
         name = BatchName(self._options.sink_id, batch.id, batch.run_id)
-        return _write_exactly_once(self._options, context, name, batch.query_id, iterator)
+        return _write_exactly_once(self._options, name, batch.query_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if self._options.delivery is Delivery.EXACTLY_ONCE:
@@ -83,13 +81,12 @@ class BatchWriter(DataSourceArrowWriter):
         self._run_id = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        context = current_task()
         if self._options.delivery is Delivery.AT_LEAST_ONCE:
-            return _write_at_least_once(self._options, context, iterator)
+            return _write_at_least_once(self._options, iterator)
         batch = BatchName(self._options.sink_id, self._options.batch_id, self._run_id)
         # Of the stream whose foreachBatch this is; its checkpoint counts the batches.
-        query_id = context.getLocalProperty("sql.streaming.queryId") or ""
-        return _write_exactly_once(self._options, context, batch, query_id, iterator)
+        query_id = current_task().getLocalProperty("sql.streaming.queryId") or ""
+        return _write_exactly_once(self._options, batch, query_id, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._options.delivery is Delivery.EXACTLY_ONCE:
@@ -104,10 +101,8 @@ def _of_tasks(messages: Sequence[WriterCommitMessage | None]) -> list[TaskMessag
     return [message for message in messages if isinstance(message, TaskMessage)]
 
 
-def _write_at_least_once(
-    options: SinkOptions, context: TaskContext, iterator: Iterator[Any]
-) -> TaskMessage:
-    partition = context.partitionId()
+def _write_at_least_once(options: SinkOptions, iterator: Iterator[Any]) -> TaskMessage:
+    partition = current_task().partitionId()
     with (
         borrow(options.cluster) as cluster,
         TaskProducer(options, cluster, init_producer(cluster), first_partition=partition) as writer,
@@ -119,14 +114,11 @@ def _write_at_least_once(
 
 
 def _write_exactly_once(
-    options: SinkOptions,
-    context: TaskContext,
-    batch: BatchName,
-    query_id: str,
-    iterator: Iterator[Any],
+    options: SinkOptions, batch: BatchName, query_id: str, iterator: Iterator[Any]
 ) -> TaskMessage:
-    partition, attempt = context.partitionId(), context.taskAttemptId()
-    outcome = prepare(options, batch, query_id, (partition, attempt), portions(iterator))
+    task = current_task()
+    numbers = task.partitionId(), task.taskAttemptId()
+    outcome = prepare(options, batch, query_id, numbers, portions(iterator))
     settle()
     return TaskMessage(batch.run_id, query_id, *outcome)
 
