@@ -4,7 +4,7 @@ from pyspark_ottla.pipeline.batch_writers import table_writer
 from pyspark_ottla.pipeline.model import TABLES, Pipeline, SinkKind
 from pyspark_ottla.pipeline.writers import dead_letter_options, sink_id, topic_options
 from pyspark_ottla.sink.decisions import Decisions
-from pyspark_ottla.sink.options import Delivery, parse_sink_options
+from pyspark_ottla.sink.options import Delivery, SinkOptions, parse_sink_options
 from pyspark_ottla.sink.two_phase import abort_prepared
 from pyspark_ottla.tables.table import open_table
 
@@ -13,17 +13,14 @@ def find_last_batch(pipeline: Pipeline, query: str) -> int | None:
     """The last batch that counts; None if there is none, or if the sink does not keep track."""
     sink = pipeline.sinks.get(query)
     if sink is not None and sink.kind in TABLES:
-        table = open_table(table_writer(sink, sink_id(pipeline, sink)).table)
-        if table.schema() is None:
-            return None
-        last = table.claim(sink_id(pipeline, sink)).last
-        return None if last is None or last.batch is None else last.batch.batch_id
+        name = sink_id(pipeline, sink)
+        batch = open_table(table_writer(sink, name).table).last_batch(name)
+        return None if batch is None else batch.batch_id
     options = _topic_options(pipeline, query)
     if options is None:
         return None
-    parsed = parse_sink_options(options, is_stream=True)
-    with parsed.cluster.connect() as cluster:
-        decision = Decisions(cluster, parsed.sink_id).last()
+    with options.cluster.connect() as cluster:
+        decision = Decisions(cluster, options.sink_id).last()
     return None if decision is None else decision.batch.batch_id
 
 
@@ -31,18 +28,18 @@ def abandon_sink(pipeline: Pipeline, query: str) -> None:
     """End what it has left open: an open transaction blocks everyone who reads its topic."""
     options = _topic_options(pipeline, query)
     if options is not None:
-        parsed = parse_sink_options(options, is_stream=True)
-        cluster = parsed.cluster
-        abort_prepared(cluster.bootstrap_servers, parsed.sink_id, cluster.security)
+        cluster = options.cluster
+        abort_prepared(cluster.bootstrap_servers, options.sink_id, cluster.security)
 
 
-def _topic_options(pipeline: Pipeline, query: str) -> dict[str, str] | None:
+def _topic_options(pipeline: Pipeline, query: str) -> SinkOptions | None:
     """None unless it writes to a topic exactly once."""
     sink = pipeline.sinks.get(query)
     if sink is None:
-        return dead_letter_options(pipeline, query)
-    if sink.kind is not SinkKind.TOPIC:
+        given = dead_letter_options(pipeline, query)
+    elif sink.kind is SinkKind.TOPIC:
+        given = topic_options(pipeline, sink)
+    else:
         return None
-    options = topic_options(pipeline, sink)
-    parsed = parse_sink_options(options, is_stream=True)
-    return options if parsed.delivery is Delivery.EXACTLY_ONCE else None
+    options = parse_sink_options(given, is_stream=True)
+    return options if options.delivery is Delivery.EXACTLY_ONCE else None

@@ -18,12 +18,12 @@ from pyspark_ottla.range_reader import read_range
 from pyspark_ottla.source_options import SourceOptions, Use, parse_source_options
 from pyspark_ottla.tables import locations
 from pyspark_ottla.tables.address import TableError, directory_of, parse_address
-from pyspark_ottla.tables.batch import Ends, validate_sink_id
+from pyspark_ottla.tables.batch import validate_sink_id
 from pyspark_ottla.tables.columns import prepare_table
 from pyspark_ottla.tables.json_inference import complete, infer_fields
 from pyspark_ottla.tables.maintenance import Maintenance
 from pyspark_ottla.tables.partitioning import UNPARTITIONED, Partitioning, partitioning_of
-from pyspark_ottla.tables.table import Table, TableNotFound, open_table, validate_tasks
+from pyspark_ottla.tables.table import Table, open_table, validate_tasks
 from pyspark_ottla.tables.topic_rows import TopicRows
 
 SAMPLE_RECORDS = 1000  # Across all partitions, from the first ones on.
@@ -81,7 +81,8 @@ class SyncPlan:
     def stream_options(self) -> dict[str, str]:
         """For the stream: a new checkpoint begins where the table ends."""
         options = self.source_options()
-        ends = _ends(open_table(self.table), self.sink_id).get(self.topic)
+        last = open_table(self.table).last_batch(self.sink_id)
+        ends = None if last is None else last.ends.get(self.topic)
         if ends:
             source = parse_source_options(options, Use.STREAM)
             starts = dict.fromkeys(_partitions(source, self.topic), EARLIEST) | dict(ends)
@@ -156,14 +157,6 @@ def parse_schema(text: str) -> StructType:
     if not isinstance(found, StructType):
         raise TableError(f"{text!r:.200} is not a schema like 'item string, price int'")
     return found
-
-
-def _ends(table: Table, sink_id: str) -> Ends:
-    try:
-        last = table.claim(sink_id).last
-    except TableNotFound:
-        return {}
-    return {} if last is None or last.batch is None else last.batch.ends
 
 
 def _partitions(options: SourceOptions, topic: str) -> list[str]:

@@ -95,6 +95,11 @@ class Table(ABC):
     @abstractmethod
     def claim(self, sink_id: str) -> Claim: ...
 
+    def last_batch(self, sink_id: str) -> Batch | None:
+        """None if the sink has written none, or there is no table."""
+        last = None if self.schema() is None else self.claim(sink_id).last
+        return None if last is None else last.batch
+
     @abstractmethod
     def versions(self, limit: int | None = None) -> Iterator[Version]:
         """Newest first, up to a limit or as far back as the table remembers."""
