@@ -61,7 +61,7 @@ def by_topic(offsets: Offsets) -> dict[str, Any]:
 
 
 def flat_offsets(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """What `by_topic` wrote."""
+    """The inverse of `by_topic`; leaves out what is not a topic's."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in written.items()

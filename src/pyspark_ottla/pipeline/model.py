@@ -129,7 +129,7 @@ class Pipeline:
                 raise self.error(f"there is no sink {name}; there are {', '.join(self.sinks)}")
 
     def error(self, message: str, line: int = 0) -> PipelineError:
-        """To be raised; `line` is where the file is to be changed, if anywhere."""
+        """An error to raise; `line` says where in the file the problem is, if anywhere."""
         return PipelineError.at(self.path, line, message)
 
 

@@ -7,7 +7,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 
 def has_scheme(text: str) -> bool:
-    """Whether it is not a local path, such as s3a://bucket/orders."""
+    """Whether it is a URI, such as s3a://bucket/orders, and not a local path."""
     return _SCHEME.match(text) is not None
 
 
