@@ -3,3 +3,5 @@
 It fetches and produces whole batches, which table readers and writers decode and encode as columns.
 Applications use the ordinary clients for everything else.
 """
+
+import ottla.protocol  # noqa: F401  Before anybody imports kio.
