@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 _reason = missing_pyspark() or missing_java()
 
-# For every Java process: most exit before optimized compilation pays off, and two
-# cores have no use for garbage collection threads.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
 # Spark's own failures on a busy machine: a test that meets one is rerun, and the report says so.
 _FAULTS_OF_SPARK = ["Python worker failed to connect back", "Task not serializable"]
 
@@ -66,6 +62,22 @@ def _leave_out_the_kill_matrix(config: pytest.Config, items: list[pytest.Item]) 
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_classes(pytestconfig: pytest.Config) -> None:
+    """Makes every Java process start sooner; without pytest's cache it starts as always."""
+    from tests.spark.class_archive import SHORT_LIVED, ClassArchive
+
+    if "JDK_JAVA_OPTIONS" in os.environ:
+        return
+    cache = getattr(pytestconfig, "cache", None)
+    if cache is None:
+        os.environ["JDK_JAVA_OPTIONS"] = SHORT_LIVED
+        return
+    archive = ClassArchive(cache.mkdir("spark-classes"))
+    os.environ["JDK_JAVA_OPTIONS"] = archive.options
+    archive.make_if_missing()
 
 
 @pytest.fixture(scope="session")
