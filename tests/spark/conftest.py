@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _reason = missing_pyspark() or missing_java()
 
+# How long a query with nothing to read waits until it asks again; tests have many, beside others.
+_POLLING_DELAY = "50ms"
+
 # Spark's own failures on a busy machine: a test that meets one is rerun, and the report says so.
 _FAULTS_OF_SPARK = ["Python worker failed to connect back", "Task not serializable"]
 
@@ -89,7 +92,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     os.environ |= base_environment()
     warehouse = tmp_path_factory.mktemp("warehouse")
     builder = SparkSession.builder.master("local[2]").config("spark.sql.warehouse.dir", warehouse)
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS | {"spark.sql.streaming.pollingDelay": _POLLING_DELAY}).items():
         builder = builder.config(name, value)
     session = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
