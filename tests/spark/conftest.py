@@ -1,8 +1,8 @@
 """A real Spark, in this process (`spark`) or in others (`local`, `standalone`, `connect`).
 
-Needs pyspark and Java 17 or newer; skipped without them. The tests of one process share one
-session. With several pytest processes, the tests of one file stay together, and so do all tests
-that need a cluster or a server, which are slow to start.
+Needs pyspark and Java 17 or newer; skipped without them. What is slow to start is started once:
+with several pytest processes, all tests that use the session in theirs stay together, and so do
+those that need a cluster or a server, and otherwise the tests of one file.
 """
 
 import os
@@ -17,6 +17,8 @@ from ottla.client.wire.cluster import Cluster
 
 if TYPE_CHECKING:
     from tests.spark.deployments import Deployment
+
+_DEPLOYMENTS = ("deployment", "local", "standalone", "connect")
 
 _reason = missing_pyspark() or missing_java()
 
@@ -36,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group(_group_of(item.path)))
+            item.add_marker(pytest.mark.xdist_group(_group_of(item)))
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=_FAULTS_OF_SPARK))
             if not _reason:
                 _let_old_versions_leak(item)
@@ -44,8 +46,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out_the_kill_matrix(config, items)
 
 
-def _group_of(path: Path) -> str:
-    return "spark-deployments" if path.name == "test_deployments.py" else f"spark-{path}"
+def _group_of(item: pytest.Item) -> str:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if "spark" in fixtures:
+        return "spark-session"
+    return f"spark-{item.path}" if fixtures.isdisjoint(_DEPLOYMENTS) else "spark-deployments"
 
 
 def _let_old_versions_leak(item: pytest.Item) -> None:
