@@ -92,20 +92,15 @@ def local_deployment(directory: Path) -> Iterator[Deployment]:
 
 
 @contextmanager
-def standalone_deployment(
-    directory: Path, variables: Mapping[str, str] | None = None
-) -> Iterator[Deployment]:
-    """A master and a worker process; executors are processes of the worker.
-
-    `variables` are for the worker, and so for executors, besides the usual ones.
-    """
+def standalone_deployment(directory: Path) -> Iterator[Deployment]:
+    """A master and a worker process; executors are processes of the worker."""
     ports = ["--host", HOST, "--port", "0", "--webui-port", "0"]
     master = ["spark-class", "org.apache.spark.deploy.master.Master", *ports]
     with _running(master, directory / "master.log", r"Starting Spark master at (\S+)\s") as address:
         worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *ports]
         worker += ["--cores", str(CORES), "--memory", "2g", "--work-dir", str(directory / "work")]
         registered = r"(Successfully registered with master)"
-        with _running([*worker, address], directory / "worker.log", registered, variables):
+        with _running([*worker, address], directory / "worker.log", registered):
             yield Deployment("standalone", address, directory)
 
 
@@ -124,9 +119,7 @@ def connect_deployment(directory: Path, master: str = f"local[{CORES}]") -> Iter
 
 
 @contextmanager
-def _running(
-    command: list[str], log: Path, ready: str, variables: Mapping[str, str] | None = None
-) -> Iterator[str]:
+def _running(command: list[str], log: Path, ready: str) -> Iterator[str]:
     """A Spark process; returns the match of the group in `ready` in its log."""
     import pyspark
 
@@ -134,7 +127,7 @@ def _running(
     with log.open("wb") as output:
         process = subprocess.Popen(
             [program, *command[1:]],
-            env={**base_environment(), **(variables or {})},
+            env=base_environment(),
             cwd=log.parent,
             stdout=output,
             stderr=output,

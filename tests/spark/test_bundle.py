@@ -1,11 +1,10 @@
-"""A cluster whose workers lack Ottla: Spark ships it to them."""
+"""Tasks on a cluster that run a Python without Ottla: Spark ships it to them."""
 
 import json
 import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from tests.fork_server import REPOSITORY
 from tests.pyspark_ottla.sink.written import values
 from tests.spark import copied
-from tests.spark.deployments import SETTINGS, Deployment, standalone_deployment
+from tests.spark.deployments import SETTINGS, Deployment
 
 from ottla.client.wire.cluster import Cluster
 from pyspark_ottla.bundle import PACKAGES, write_bundle
@@ -58,21 +57,11 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return python
 
 
-@pytest.fixture(scope="module")
-def bare_cluster(
-    bare_python: str, libraries: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployment]:
-    """Its workers have the libraries at a path that jobs have to name."""
-    variables = {"PYSPARK_PYTHON": bare_python, "PYTHONPATH": ""}
-    with standalone_deployment(tmp_path_factory.mktemp("bare-cluster"), variables) as deployment:
-        yield deployment
-
-
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("way", ["archive", "zip"])
 def test_workers_get_ottla_from_spark(
     way: str,
-    bare_cluster: Deployment,
+    standalone: Deployment,
     bare_python: str,
     archive: Path,
     unpacked: Path,
@@ -91,7 +80,7 @@ def test_workers_get_ottla_from_spark(
         }
     on_driver = os.pathsep.join([str(unpacked), str(REPOSITORY)])
     deployment = replace(
-        bare_cluster,
+        standalone,
         settings=SETTINGS | settings,
         variables={"PYSPARK_PYTHON": bare_python, "PYTHONPATH": on_driver},
     )
