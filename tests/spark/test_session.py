@@ -23,22 +23,26 @@ SINCE_4_1 = {
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
 }
 
-SCRIPT = """\
-import sys
-from pyspark_ottla import spark_session
-
-spark = spark_session("counts", master="local[1]", settings={"spark.ui.enabled": False})
-reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
-print(reader.option("subscribe", sys.argv[2]).load().count())
-print(spark.conf.get("spark.app.name"), spark.conf.get("spark.sql.python.filterPushdown.enabled"))
-"""
-PLAIN_SCRIPT = """\
+PREPARED = "import pyspark_ottla\npyspark_ottla.prepare()\n"
+PLAIN = """\
 import sys
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
 reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
 print(reader.option("subscribe", sys.argv[2]).load().count())
+"""
+# Another session of the process, for whose workers nobody has chosen a Python.
+OURS = """
+import os
+from pyspark_ottla import spark_session
+
+spark.stop()
+del os.environ["PYSPARK_PYTHON"]
+spark = spark_session("counts", master="local[1]", settings={"spark.ui.enabled": False})
+reader = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[1])
+print(reader.option("subscribe", sys.argv[2]).load().count())
+print(spark.conf.get("spark.app.name"), spark.conf.get("spark.sql.python.filterPushdown.enabled"))
 """
 
 
@@ -90,29 +94,22 @@ def run_outside(tmp_path: Path, *command: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_a_script_runs_outside_of_its_virtual_environment(
-    bootstrap: str, topic: str, tmp_path: Path
-) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    done = run_outside(tmp_path, str(script), bootstrap, topic)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["3", "counts true"]
-
-
 @pytest.mark.parametrize(
-    ("lines", "runner"),
-    [("", ["-m", "pyspark_ottla"]), ("import pyspark_ottla\npyspark_ottla.prepare()\n", [])],
-    ids=["run by the module", "prepared by a line"],
+    ("script", "runner", "printed"),
+    [
+        (PLAIN, ["-m", "pyspark_ottla"], ["3"]),
+        (PREPARED + PLAIN + OURS, [], ["3", "3", "counts true"]),
+    ],
+    ids=["run by the module", "prepared by a line, and by a session of ours"],
 )
-def test_a_script_with_a_session_of_its_own_runs_outside_of_its_virtual_environment(
-    lines: str, runner: list[str], bootstrap: str, topic: str, tmp_path: Path
+def test_a_script_runs_outside_of_its_virtual_environment(
+    script: str, runner: list[str], printed: list[str], bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(lines + PLAIN_SCRIPT)
-    done = run_outside(tmp_path, *runner, str(script), bootstrap, topic)
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    done = run_outside(tmp_path, *runner, str(path), bootstrap, topic)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["3"]
+    assert done.stdout.splitlines() == printed
 
 
 @pytest.mark.usefixtures("spark")
