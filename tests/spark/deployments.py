@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.fork_server import REPOSITORY
 
@@ -116,6 +117,28 @@ def connect_deployment(directory: Path, master: str = f"local[{CORES}]") -> Iter
     started = r"Spark Connect server started at: \S*:(\d+)\s"
     with _running(server, directory / "connect.log", started) as port:
         yield Deployment("connect", f"sc://{HOST}:{port}", directory)
+
+
+@contextmanager
+def shared_java(directory: Path) -> Iterator[dict[str, str]]:
+    """The variables with which commands, one after another, run their Spark in one Java process.
+
+    It runs in the directory, as their own would.
+    """
+    from pyspark import java_gateway
+
+    launch: Any = java_gateway.launch_gateway
+    gateway = launch(popen_kwargs={"cwd": directory, "stderr": subprocess.DEVNULL})
+    parameters = gateway.gateway_parameters
+    try:
+        yield {
+            "PYSPARK_GATEWAY_PORT": str(parameters.port),
+            "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
+        }
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from tests.broker_process import BrokerProcess
 from tests.cli.command import environment
 from tests.docs import blocks
 from tests.fork_server import REPOSITORY
+from tests.spark.deployments import shared_java
 
 START_TIMEOUT_S = 600  # Some commands start Spark.
 
@@ -28,12 +29,13 @@ def test_the_blocks_do_what_they_show(
     values = environment(own_broker.bootstrap)
     values["PATH"] = f"{tmp_path}{os.pathsep}{values['PATH']}"
     names: dict[str, Any] = {}
-    for step in blocks.steps_of(REPOSITORY / "docs" / "tables.md"):
-        if step.command[0] != sys.executable:
-            blocks.run(step, tmp_path, values)
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(step.command[-1], f"docs/tables.md:{step.line}", "exec"), names)
-        if step.shown is not None:
-            assert blocks.matches(step.shown, printed.getvalue()), printed.getvalue()
+    with shared_java(tmp_path) as variables:
+        for step in blocks.steps_of(REPOSITORY / "docs" / "tables.md"):
+            if step.command[0] != sys.executable:
+                blocks.run(step, tmp_path, values | variables)
+                continue
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(step.command[-1], f"docs/tables.md:{step.line}", "exec"), names)
+            if step.shown is not None:
+                assert blocks.matches(step.shown, printed.getvalue()), printed.getvalue()
