@@ -1,8 +1,8 @@
 """Turns the documents into a site: pages from the repository's root, and links to its files.
 
 The documents are read on their own as well, so their links lead to files of the repository. Here
-README.md is the first page, the root's other documents are pages next to those of docs/, and every
-other file that a document links to is copied unchanged.
+README.md is the first page, the root's other documents and the READMEs of the examples are pages
+next to those of docs/, and every other file that a document links to is copied unchanged.
 """
 
 import posixpath
@@ -16,11 +16,16 @@ from mkdocs.structure.pages import Page
 
 REPOSITORY: Final = Path(__file__).parents[2]
 FILES: Final = "repository"  # Where files other than documents go.
-ROOT: Final = {
+OUTSIDE_DOCS: Final = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "vulnerabilities.md",
+    "examples/README.md": "examples.md",
+    "examples/clients/README.md": "examples-clients.md",
+    "examples/frameworks/README.md": "examples-frameworks.md",
+    "examples/http/README.md": "examples-http.md",
 }
 
 _LINK: Final = re.compile(r"\[([^\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -28,7 +33,7 @@ _FENCE: Final = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    for path, uri in ROOT.items():
+    for path, uri in OUTSIDE_DOCS.items():
         content = (REPOSITORY / path).read_text(encoding="utf-8")
         files.append(File.generated(config, uri, content=content))
     for page in [*files.documentation_pages()]:
@@ -58,7 +63,7 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
 
 def _repository_path(uri: str) -> str:
     """Where a page of the site comes from."""
-    for path, page in ROOT.items():
+    for path, page in OUTSIDE_DOCS.items():
         if page == uri:
             return path
     return f"docs/{uri}"
@@ -74,11 +79,11 @@ def _resolved(here: str, link: str) -> str:
 
 def _uri_of(target: str) -> str | None:
     """Where a file of the repository is in the site; None if it is not, as a directory."""
-    if target in ROOT:
-        return ROOT[target]
     path = REPOSITORY / target
     if path.is_dir():
         target, path = f"{target}/README.md", path / "README.md"
+    if target in OUTSIDE_DOCS:
+        return OUTSIDE_DOCS[target]
     if not path.is_file():
         return None
     if target.startswith("docs/"):
