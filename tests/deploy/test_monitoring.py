@@ -73,7 +73,7 @@ def test_every_alert_has_a_runbook() -> None:
     runbooks = sections(RUNBOOKS)
     assert list(runbooks) == [alert.name for alert in ALERTS]
     for section in runbooks.values():
-        assert all(f"**{word}.**" in section for word in ("Means", "See", "Do"))
+        assert all(f"**{word}.**" in section for word in ("Meaning", "Check", "Fix"))
 
 
 def test_commands_of_runbooks_exist() -> None:
