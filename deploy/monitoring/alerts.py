@@ -128,7 +128,7 @@ ALERTS: Final = (
         "warning",
         "sum by (group) (increase(ottla_share_group_dead_letters_total[10m])) > 0",
         "0m",
-        "Share group {{ $labels.group }} gives up records.",
+        "Share group {{ $labels.group }} gives up on records.",
         {'ottla_share_group_dead_letters_total{instance="one",group="g"}': "0 0 0 5x10"},
         6,
     ),

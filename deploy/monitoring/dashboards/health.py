@@ -9,7 +9,7 @@ HEALTH: Final = Dashboard(
     "Ottla: broker health",
     (
         Panel(
-            "Event loop late",
+            "Event loop delay",
             "The longest time that a request waits before it is handled.",
             {"{{instance}}": "ottla_event_loop_lag_seconds"},
             "s",
@@ -102,7 +102,7 @@ HEALTH: Final = Dashboard(
         ),
         Panel(
             "Logs",
-            "Size and segments.",
+            "Size of all logs.",
             {"{{instance}}": "ottla_logs_bytes"},
             "bytes",
             alert="OttlaDiskFullSoon",

@@ -46,7 +46,7 @@ OVERVIEW: Final = Dashboard(
             {
                 "in": "sum(rate(ottla_topic_bytes_in_total[$interval]))",
                 "out": "sum(rate(ottla_topic_bytes_out_total[$interval]))",
-                "copied": "sum(rate(ottla_topic_replication_bytes_in_total[$interval]))",
+                "replicated": "sum(rate(ottla_topic_replication_bytes_in_total[$interval]))",
             },
             "Bps",
         ),

@@ -29,7 +29,7 @@ PIPELINES: Final = Dashboard(
             needs="pipelines",
         ),
         Panel(
-            "Not read yet",
+            "Lag in records",
             "Records in the topics that a sink's query has not read yet.",
             {"{{pipeline}} {{sink}}": "ottla_pipeline_lag_records"},
             alert="OttlaGroupLag",

@@ -21,7 +21,7 @@ REPLICATION: Final = Dashboard(
             alert="OttlaUnderMinIsrPartitions",
         ),
         Panel(
-            "Changes of in-sync sets",
+            "In-sync set changes",
             "Per second. Alternate shrinking and expanding is a sign of a slow node or network.",
             {"{{change}}": rate("ottla_isr_changes_total", "change")},
             "cps",
@@ -42,8 +42,8 @@ REPLICATION: Final = Dashboard(
             },
         ),
         Panel(
-            "Copied",
-            "From leaders.",
+            "Replication traffic",
+            "Fetched from leaders.",
             {"{{instance}}": rate("ottla_topic_replication_bytes_in_total", "instance")},
             "Bps",
         ),
@@ -60,12 +60,12 @@ REPLICATION: Final = Dashboard(
             alert="OttlaNoController",
         ),
         Panel(
-            "Metadata behind",
+            "Metadata lag",
             "Metadata records that a node has not applied yet.",
             {"{{instance}}": "ottla_metadata_committed_offset - ottla_metadata_applied_offset"},
         ),
         Panel(
-            "Being moved",
+            "Reassignments",
             "Partitions whose replicas are being reassigned.",
             {"partitions": "max(ottla_reassigning_partitions)"},
         ),

@@ -9,8 +9,8 @@ SHARES: Final = Dashboard(
     "Ottla: share groups and queues",
     (
         Panel(
-            "Waiting",
-            "Unfinished records.",
+            "Unfinished records",
+            "Waiting, in flight or unread.",
             {
                 "{{group}} {{topic}}": (
                     f"sum by (group, topic) (ottla_share_group_lag_records{GROUP})"
@@ -50,7 +50,7 @@ SHARES: Final = Dashboard(
         ),
         Panel(
             "Dead letters",
-            "Records given up per second, and dead letters that cannot be written.",
+            "Records given up on per second, and dead letters that cannot be written.",
             {
                 "{{group}}": rate("ottla_share_group_dead_letters_total", "group", GROUP),
                 "{{group}}, waiting": (
