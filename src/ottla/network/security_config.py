@@ -255,8 +255,8 @@ SUPER_USERS = string_key(
 AUTHORIZER_CLASS_NAME = string_key(
     "authorizer.class.name",
     "",
-    f"{STANDARD_AUTHORIZER} has every request checked against the access control entries of the "
-    "cluster. Empty: whoever is let in may do everything. Set it on every node.",
+    f"{STANDARD_AUTHORIZER} checks every request against the cluster's access control entries. "
+    "Empty: everyone who can connect may do everything. Set it on every node.",
     one_of("", STANDARD_AUTHORIZER),
 )
 ALLOW_EVERYONE_IF_NO_ACL_FOUND = boolean_key(

@@ -18,7 +18,7 @@ from ottla.protocol.config import (
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string_key(
     "sasl.oauthbearer.jwks.endpoint.url",
     "",
-    "The keys that tokens are signed with (JWKS): a file:, http: or https: URL.",
+    "Where to get the keys that verify tokens (JWKS): a file:, http: or https: URL.",
     per_listener=True,
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER = string_key(

@@ -10,12 +10,12 @@ from ottla.protocol.config import ConfigKey
 _HEADER = """\
 # Configuration
 
-Made from the declarations in the code by `make docs`; do not edit it by hand.
+Generated from the declarations in the code by `make docs`; do not edit by hand.
 
-A node takes its configuration from a file (`ottla serve --config FILE`), then from the environment,
-then from flags (`--set key=value`); the last one wins. The file is YAML, or Java's properties if
-its name ends in `.properties`: a `server.properties` of Apache Kafka starts a node. An unknown key
-or a bad value stops the start with a message that names it.
+A node reads its configuration from a file (`ottla serve --config FILE`), then from the environment,
+then from flags (`--set key=value`); the last one wins. The file is YAML, or Java properties if
+its name ends in `.properties`: a `server.properties` of Apache Kafka starts a node. A node refuses
+to start with an unknown key or a bad value, and names it.
 
 ## Broker
 
@@ -25,25 +25,25 @@ A key marked dynamic can be changed while the broker runs, with `ottla configs a
 _NO_EFFECT_HEADER = """
 ## Broker, without effect
 
-Keys of Apache Kafka 4.3 that have nothing to act on here, such as sizes of thread pools. They are
-accepted wherever Kafka accepts them, and the node names those that were set in one line at its
-start.
+Keys of Apache Kafka 4.3 that have nothing to act on here, such as thread pool sizes. They are
+accepted wherever Kafka accepts them, and a starting node lists those that are set in one log line.
 
 """
 
 _TOPIC_HEADER = """
 ## Topic
 
-Set when a topic is created, or later with `ottla topics alter`. A topic that does not set a key has
-the value of the broker key beside it.
+Set them when you create a topic, or later with `ottla configs alter --topic`. A topic that does not
+set a key uses the value of the broker key in its row.
 """
 
 _GROUP_HEADER = """
 ## Group
 
-Set for a consumer group or share group by any Kafka client that alters configs (resource type
-GROUP), before or after the group exists. A group that does not set a key has the value of the
-broker key beside it. Where the broker has a `min` and a `max` of a key, a group has to stay within.
+Set them for a consumer group or share group with `ottla configs alter --group`, or with any Kafka
+client that alters configs (resource type GROUP), before or after the group exists. A group that
+does not set a key uses the value of the broker key in its row. If the broker has a `min` and a
+`max` for a key, the group's value must be within them.
 """
 
 

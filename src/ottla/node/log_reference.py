@@ -12,13 +12,13 @@ from ottla.node.log_events import event_of
 _HEADER: Final = """\
 # Log events
 
-Made from the code by `make docs`; do not edit it by hand.
+Generated from the code by `make docs`; do not edit by hand.
 
-A node and a gateway write a line for each event to stderr. With `--log-format json` a line is a
+Nodes and gateways write one line per event to stderr. With `--log-format json` a line is a
 JSON object with `time`, `level`, `component`, `event`, `message`, and `arguments`, the values in
-the order of the text below; a fault adds `exception`. Component and event name the line of code.
-An event is named after its text, so a release that words a line differently gives it another name,
-which this page shows. Lines of level debug are not written.
+the order of the text below; a fault adds `exception`. Component and event identify the log call.
+An event is named after its text, so a release that rewords a line renames its event on this
+page. Debug lines are not written.
 """
 _PACKAGE: Final = Path(__file__).parents[1]
 _METHODS: Final = ("debug", "info", "warning", "error", "exception", "critical")

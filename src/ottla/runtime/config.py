@@ -15,9 +15,9 @@ SNAPSHOT_BYTES: Final = long_key(
 QUORUM_SIZE: Final = int_key(
     "quorum.size",
     3,
-    "How many nodes become voters of the metadata quorum by themselves. Use an odd number: 3 "
-    "voters survive the loss of one, 5 of two. If there are more, a rack with several gives one "
-    "up. Ottla's own key.",
+    "How many nodes become voters of the metadata quorum automatically. Use an odd number: 3 "
+    "voters survive the loss of one, 5 of two. If there are more voters, a rack with several gives "
+    "one up. Not a Kafka key.",
     validator=at_least(1),
 )
 

@@ -76,16 +76,16 @@ COMPRESSION_TYPE = string_key(
 RECORD_VALIDATION_ENABLE = boolean_key(
     "record.validation.enable",
     False,
-    "Whether batches whose records cannot be read are refused, as Kafka does. Every record that is"
-    " produced is decompressed and decoded for that. Without it only checksum and header are"
-    " checked; on compacted topics keys as well.",
+    "Whether to refuse batches whose records cannot be read, as Kafka does. This decompresses and"
+    " decodes every produced record. Without it, only checksums and headers are checked, and on"
+    " compacted topics keys.",
     synonym="record.validation.enable",
 )
 DELIVERY_DELAY_ENABLE = boolean_key(
     "delivery.delay.enable",
     False,
     "Whether share groups honour the record header `ottla-deliver-at` and do not deliver a record"
-    " before that time (milliseconds since 1970, as a decimal number). For that they decode every"
+    " before that time (milliseconds since 1970, as a decimal number). They then decode every"
     " record once.",
 )
 DELETE_RETENTION_MS = long_key(

@@ -156,9 +156,9 @@ SHARE_DEAD_LETTER_TOPIC_NAME = _group_key(
     "errors.deadletterqueue.topic.name",
     ConfigType.STRING,
     f"{DEAD_LETTER_PREFIX}{TOPIC_PLACEHOLDER}",
-    f"The topic that gets the records which a share group gave up; {TOPIC_PLACEHOLDER} stands for"
-    " the name of their topic. It is created when it is first needed, with as many partitions and"
-    " replicas as their topic has. With an empty value they are dropped.",
+    f"The topic for records that a share group gave up on; {TOPIC_PLACEHOLDER} stands for the name"
+    " of their topic. It is created when first needed, with as many partitions and replicas as"
+    " their topic. If empty, the records are dropped.",
 )
 SHARE_DEAD_LETTER_REJECTED = _group_key(
     "errors.deadletterqueue.rejected.enable",
@@ -170,9 +170,9 @@ SHARE_DEAD_LETTER_PENDING_MAX = _group_key(
     "errors.deadletterqueue.pending.max.records",
     ConfigType.INT,
     10_000,
-    "How many records of a partition a share group may pass over, besides those in flight, while "
-    "dead letters among them cannot be written. Beyond that, it gets nothing new from the "
-    "partition until they are written, or no longer wanted.",
+    "How many records of a partition, besides those in flight, may wait for their dead letters to "
+    "be written. Beyond that, a share group gets nothing new from the partition until they are "
+    "written or dropped.",
     between(0, 20_000),
 )
 SHARE_DEAD_LETTER_COPY_RECORD = _group_key(
@@ -211,13 +211,13 @@ GROUP_KEYS: tuple[ConfigKey[Any], ...] = (
 GROUP_SHARE_MAX_SIZE = int_key(
     "group.share.max.size",
     200,
-    "The most members that a share group can have.",
+    "Maximum number of members of a share group.",
     validator=between(1, 1_000),
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS = int_key(
     "group.share.max.share.sessions",
     2_000,
-    "The most consumers of share groups that can fetch from a broker at a time.",
+    "Maximum number of share consumers that can fetch from a broker at a time.",
     validator=between(1, INT_MAX),
 )
 STATE_TOPIC_NUM_PARTITIONS = int_key(

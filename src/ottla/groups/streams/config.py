@@ -32,7 +32,7 @@ GROUP_STREAMS_NUM_STANDBY_REPLICAS = int_key(
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = int_key(
     "group.streams.max.standby.replicas",
     2,
-    "The most that streams.num.standby.replicas counts for.",
+    "Maximum of streams.num.standby.replicas.",
     validator=at_least(0),
 )
 GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = int_key(

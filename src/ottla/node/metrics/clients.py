@@ -27,7 +27,7 @@ _GAUGES = SECTION.gauge(
 )
 _COUNTERS = SECTION.counter(
     "ottla_client_counter_total",
-    "As ottla_client_gauge, of what only grows; counted since the client began to push here.",
+    "Like ottla_client_gauge, for counters; counted since the client began to push here.",
     _OWN,
     _SETTING,
 )

@@ -46,7 +46,7 @@ _KAFKA_OFFSET = _lag("kafka_consumergroup_current_offset", "Committed offset.", 
 _KAFKA_OFFSET_SUM = _lag(
     "kafka_consumergroup_current_offset_sum", "Committed offsets of all partitions.", _KAFKA_SUM
 )
-_KAFKA_LAG = _lag("kafka_consumergroup_lag", "As ottla_group_lag_records.", _KAFKA)
+_KAFKA_LAG = _lag("kafka_consumergroup_lag", "Same as ottla_group_lag_records.", _KAFKA)
 _KAFKA_LAG_SUM = _lag("kafka_consumergroup_lag_sum", "Lag of all partitions.", _KAFKA_SUM)
 _KAFKA_MEMBERS = _lag("kafka_consumergroup_members", "Members of the group.", ("consumergroup",))
 

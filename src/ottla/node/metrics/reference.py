@@ -9,21 +9,19 @@ from ottla.node.metrics.page import SECTIONS
 _HEADER = """\
 # Metrics
 
-Made from the declarations in the code by `make docs`; do not edit it by hand.
+Generated from the declarations in the code by `make docs`; do not edit by hand.
 
-A node with `metrics.port` or `--http` serves these to Prometheus at `/metrics`; see
-[operations](OPERATIONS.md#metrics) for how to turn them on and what to look at first, and
-[runbooks](runbooks.md) for what to do when something is wrong. Every node reports its own part, so
-add up the nodes, unless the text says otherwise. Names that begin with `kafka_` are those
+A node with `metrics.port` or `--http` serves these to Prometheus at `/metrics`.
+[Operations](OPERATIONS.md#metrics) says how to turn them on and what to look at first, the
+[runbooks](runbooks.md) what to do when something is wrong. Every node reports only its own part, so
+sum over the nodes, unless the text says otherwise. Names that begin with `kafka_` are those
 of the exporter that most dashboards for Kafka expect.
 
-There are also metrics of the process (`process_resident_memory_bytes`, `process_open_fds`,
-`process_cpu_seconds_total` and the like) and of Python's garbage collector.
+Metrics of the process (`process_resident_memory_bytes`, `process_open_fds`,
+`process_cpu_seconds_total` and the like) and of Python's garbage collector are included.
+[Gateways](http.md#metrics) and [pipelines](pipelines.md#monitoring) serve their own.
 
-Gateways and pipelines serve their own: [those of a gateway](http.md#metrics), [those of a
-pipeline](pipelines.md#monitoring).
-
-Durations are histograms with bounds from 0.26 ms to 17 s, each four times the one before.
+Durations are histograms with bounds from 0.26 ms to 17 s, each four times the previous one.
 """
 
 

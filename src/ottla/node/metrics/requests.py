@@ -15,7 +15,7 @@ from ottla.replication.manager import ReplicaManager
 SECTION = Section("Connections and requests")
 
 _LOOP_LAG = SECTION.gauge(
-    "ottla_event_loop_lag_seconds", "How late the event loop was at worst in the last 30 seconds."
+    "ottla_event_loop_lag_seconds", "The longest delay of the event loop in the last 30 seconds."
 )
 _CONNECTIONS = SECTION.gauge("ottla_connections", "Open connections.")
 _PAUSED = SECTION.gauge(
@@ -72,7 +72,7 @@ _MEMORY_USED = SECTION.gauge(
     "ottla_request_memory_bytes", "Memory used by requests and unsent responses."
 )
 _MEMORY_LIMIT = SECTION.gauge(
-    "ottla_request_memory_limit_bytes", "Their limit: queued.max.request.bytes."
+    "ottla_request_memory_limit_bytes", "The limit of that memory: queued.max.request.bytes."
 )
 _MEMORY_WAITS = SECTION.counter(
     "ottla_memory_waits_total",

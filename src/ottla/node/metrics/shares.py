@@ -32,7 +32,7 @@ _DELIVERED = _by_group("deliveries_total", "Records delivered to consumers.")
 _REDELIVERED = _by_group(
     "redeliveries_total", "Deliveries of records that had been delivered before."
 )
-_DEAD = _by_group("dead_letters_total", "Records given up as dead letters.")
+_DEAD = _by_group("dead_letters_total", "Records that became dead letters.")
 
 
 def collect(partitions: SharePartitions, *, groups_max: int) -> Iterator[str]:

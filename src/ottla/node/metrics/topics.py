@@ -49,13 +49,13 @@ def _topic(attribute: str, name: str, text: str) -> _Topic:
 
 _BYTES_IN = SECTION.counter(
     "ottla_topic_bytes_in_total",
-    "Bytes of batches that were written here, as by producers.",
+    "Bytes of batches written to partitions led here, by producers or the broker.",
     ("topic",),
     METRICS_TOPICS.name,
 )
 _RECORDS_IN = SECTION.counter(
     "ottla_topic_records_in_total",
-    "Records that were written here, as by producers; the marker that ends a transaction is one.",
+    "Records written to partitions led here, transaction markers included.",
     ("topic",),
     METRICS_TOPICS.name,
 )
@@ -63,18 +63,18 @@ _TOPIC_FAMILIES: Final = (
     _topic(
         "batches_in",
         "produce_requests_total",
-        "Produce requests that wrote here, one for each partition.",
+        "Produce requests that wrote here, counted once per partition.",
     ),
-    _topic("bytes_out", "bytes_out_total", "Bytes of batches that consumers were sent."),
+    _topic("bytes_out", "bytes_out_total", "Bytes of batches sent to consumers."),
     _topic(
         "records_out",
         "records_out_total",
-        "Offsets in the batches that consumers were sent; compaction leaves fewer records.",
+        "Offsets in the batches sent to consumers; compacted batches have fewer records.",
     ),
     _topic(
         "fetches_out",
         "fetch_requests_total",
-        "Fetches of consumers that were answered with records, one for each partition.",
+        "Consumer fetches that returned records, counted once per partition.",
     ),
     _topic("replication_bytes_in", "replication_bytes_in_total", "Bytes fetched from leaders."),
 )
@@ -85,10 +85,10 @@ def _partition(name: str, text: str) -> Family:
 
 
 _PARTITION_FAMILIES: Final = (
-    _partition("ottla_partition_start_offset", "The first offset that is kept."),
+    _partition("ottla_partition_start_offset", "The first offset that can be read."),
     _partition(
         "ottla_partition_end_offset",
-        "The offset of the next record; its rate on the leader is records in a second.",
+        "The offset of the next record; on the leader, its rate is records per second.",
     ),
     _partition("ottla_partition_high_watermark", "Consumers see the records before this offset."),
     _partition("ottla_partition_size_bytes", "The size of the log."),
@@ -96,7 +96,7 @@ _PARTITION_FAMILIES: Final = (
     _partition("ottla_partition_is_leader", "1 on the leader."),
     _partition(
         "ottla_partition_in_sync_replicas",
-        "Of the leader: how many replicas are in sync. 0 on followers.",
+        "On the leader, the number of in-sync replicas; 0 on followers.",
     ),
 )
 _LEADER_FAMILIES: Final = (
