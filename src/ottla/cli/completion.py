@@ -11,7 +11,7 @@ def completion(shell: Shell, /) -> None:
     """Print a completion script for a shell.
 
     Args:
-        shell: The shell that is to read it.
+        shell: The shell to print it for.
     """
     from ottla.cli.main import app
 

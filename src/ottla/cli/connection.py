@@ -71,8 +71,8 @@ class Connection:
         Parameter(
             name=("--bootstrap-server", "-b"),
             env_var="OTTLA_BOOTSTRAP_SERVER",
-            help="Broker to connect to first, as HOST:PORT; more than one separated by commas. "
-            f"[default: that of the profile in use, or {DEFAULT_SERVER}]",
+            help="Broker to connect to first, as HOST:PORT; separate several with commas. "
+            f"[default: that of the current profile, or {DEFAULT_SERVER}]",
             show_default=False,
         ),
     ] = ""
@@ -87,7 +87,7 @@ class Connection:
         Path | None,
         Parameter(
             env_var="OTTLA_COMMAND_CONFIG",
-            help="File with settings of clients, such as security.protocol and how to log in.",
+            help="File with client settings, such as security.protocol and the login.",
         ),
     ] = None
 

@@ -44,14 +44,14 @@ def consume(
         topic: Name of the topic.
         from_beginning: Start with the oldest record.
         offset: Start at this offset of each partition; -N starts N records before the end.
-        timestamp: Start with the first record of this time or later: ISO 8601, or milliseconds.
+        timestamp: Start with the first record at or after this time: ISO 8601, or milliseconds.
         partition: Read only this partition; may be repeated.
         group: Read as a member of this group, from its committed offsets, and commit what was
             printed. --from-beginning then applies to partitions without a committed offset.
         count: Stop after this many records.
         tail: Print this many of the topic's newest records, ordered by time, and stop.
         follow: Wait for more records at the end of the topic.
-        format_: How a record is printed; {topic}, {partition}, {offset}, {timestamp}, {key},
+        format_: Output format of a record; {topic}, {partition}, {offset}, {timestamp}, {key},
             {value} and {headers} are replaced, \\n and \\t are a new line and a tab.
     """
     validate_positive("--count", count)

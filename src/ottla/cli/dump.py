@@ -18,8 +18,8 @@ def dump(
     deep: Flag = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what is in log segments (.log), metadata snapshots (.checkpoint) and indexes (.index,
-    .timeindex, .txnindex). No broker is needed. Exits with 1 if a file is damaged.
+    """Print the contents of log segments (.log), metadata snapshots (.checkpoint) and indexes
+    (.index, .timeindex, .txnindex). No broker is needed. Exits with 1 if a file is damaged.
 
     Args:
         paths: Files, or directories of partitions.

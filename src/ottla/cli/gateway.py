@@ -110,14 +110,14 @@ def gateway(
     """Serve a cluster over HTTP.
 
     Args:
-        bootstrap_server: Broker to connect to first, as HOST:PORT; more separated by commas.
-            [default: that of --command-config or of the profile in use, or localhost:9092]
-        command_config: File with settings of clients, such as how the gateway logs in to brokers.
+        bootstrap_server: Broker to connect to first, as HOST:PORT; separate several with commas.
+            [default: that of --command-config or the current profile, or localhost:9092]
+        command_config: File with client settings for the gateway's login to the brokers.
         secret_file: File with the secret that signs delivery handles, the same for all gateways
-            of a cluster; without it the cluster keeps one.
-        webhook_allow: Network that webhooks may call although it is not public, such as
-            10.0.0.0/8; may be repeated.
-        log_format: How the log on stderr is written.
+            of a cluster; by default the cluster stores one.
+        webhook_allow: Non-public network that webhooks may call, such as 10.0.0.0/8; may be
+            repeated.
+        log_format: Format of the log on stderr.
     """
     door.validate()
     if secret_file is not None and not secret_file.is_file():

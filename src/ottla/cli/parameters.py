@@ -11,7 +11,7 @@ AsJson = Annotated[
     bool, Parameter(name="--json", show_default=False, help="Print JSON, for use in scripts.")
 ]
 TopicNames = Annotated[list[str], Parameter(name="topic", help="Names of topics.")]
-Step = Annotated[int, Parameter(help="How many partitions are moved at the same time.")]
+Step = Annotated[int, Parameter(help="How many partitions to move at the same time.")]
 Throttle = Annotated[
     str | None,
     Parameter(help="Maximum bytes per second for each node, such as 10MB."),

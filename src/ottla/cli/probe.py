@@ -77,7 +77,7 @@ def probe(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> int:
-    """Send records through every broker and back. Fails if one is lost or late or a broker down.
+    """Send records through every broker and back. Fails if one is lost or late or a broker is down.
 
     Args:
         count: How many records to send through each broker; 0 sends until ctrl-c.

@@ -75,10 +75,10 @@ def produce(
         values: Values of the records.
         file: Write one record per line of this file; - is stdin.
         key: Key of every record.
-        key_separator: Text that separates the key from the value of each record.
-        header: KEY=VALUE of a header that every record gets; may be repeated.
-        partition: Partition to write to, instead of the one that the key chooses.
-        null_marker: A value that equals this text is written as null, a tombstone.
+        key_separator: Text that separates key and value.
+        header: Header for every record, as KEY=VALUE; may be repeated.
+        partition: Partition to write to, instead of the one that the key determines.
+        null_marker: Write values equal to this text as null (tombstones).
         compression: Codec of the batches.
         acks: Which replicas must have the records before the broker answers.
         idempotent: Let the broker drop duplicates of retries; on unless --acks is 0 or 1.

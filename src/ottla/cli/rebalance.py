@@ -21,7 +21,7 @@ def rebalance(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Spread replicas and leaders evenly over the nodes that are active.
+    """Spread replicas and leaders evenly over the active nodes.
 
     Args:
         dry_run: Only show what would be moved.

@@ -36,8 +36,8 @@ def serve(
     Args:
         id: Number of this node, unique in its cluster (node.id). [default: 1]
         host: Address to listen on. [default: localhost]
-        port: Port to listen on; 0 takes a free one. [default: 9092]
-        data: Directory of the data (log.dirs); may be repeated. [default: data]
+        port: Port to listen on; 0 takes a free port. [default: 9092]
+        data: Data directory (log.dirs); may be repeated. [default: data]
         config: File with Kafka's configuration keys: YAML, or *.properties.
         set_: One configuration key as KEY=VALUE; overrides the file; may be repeated.
         join: HOST:PORT of a node of the cluster to join; may be repeated.
@@ -46,10 +46,10 @@ def serve(
         shards: Number of nodes to start, one process each, with consecutive ids and ports.
         advertised: HOST:PORT that clients are told to connect to.
         listener: NAME://HOST:PORT to listen on, instead of --host and --port; may be repeated.
-        http: PORT or HOST:PORT of an HTTP gateway to run beside the broker; PORT is on loopback.
-        http_config: File with settings of clients, for the gateway to log in (--command-config).
+        http: PORT or HOST:PORT of an HTTP gateway to run next to the broker; PORT is on loopback.
+        http_config: File with client settings for the gateway's login (--command-config).
         no_http: Run no gateway, which is the default.
-        log_format: How the log on stderr is written.
+        log_format: Format of the log on stderr.
     """
     validate_port("--port", port)
     if listener and (host is not None or port is not None):

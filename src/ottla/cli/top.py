@@ -49,7 +49,7 @@ def top(
 
     Args:
         interval: Seconds between updates.
-        once: Show it once, after one interval, and exit.
+        once: Show one interval and exit.
     """
     if interval <= 0:
         raise UsageError(f"--interval {interval:g} is not more than 0")

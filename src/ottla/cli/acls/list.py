@@ -19,7 +19,7 @@ def list_acls(
     """List the access control entries, all or those for some resources.
 
     Args:
-        principal: Only those for this user, alice or User:alice.
+        principal: Only entries for this user: alice or User:alice.
     """
     requests = resources.filters(DescribeAclsRequest, principal)
     rows = {}

@@ -22,10 +22,10 @@ def remove(
     """Remove the access control entries that match all the options.
 
     Args:
-        principal: Only those for this user, alice or User:alice.
-        operation: Only those for this operation.
-        host: Only those for this host, as it was given.
-        permission: Only those that allow, or that deny: allow or deny.
+        principal: Only entries for this user: alice or User:alice.
+        operation: Only entries for this operation.
+        host: Only entries for this host.
+        permission: Only entries that allow or deny: allow or deny.
     """
     if principal is None and not any(resources.named()):
         raise UsageError("say which: --principal, --topic, --group, --cluster, ...")

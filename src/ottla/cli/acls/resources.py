@@ -46,14 +46,14 @@ class Resources:
     ] = ()
     user_principal: Annotated[
         tuple[str, ...],
-        Parameter(help="A user whose delegation tokens it is about; may be repeated."),
+        Parameter(help="A user whose delegation tokens are meant; may be repeated."),
     ] = ()
     cluster: Annotated[Flag, Parameter(help="The cluster.")] = False
     resource_pattern_type: Annotated[
         str,
         Parameter(
-            help="How names are meant: literal, prefixed; to choose entries also match, for all "
-            "that a name falls under, and any."
+            help="literal or prefixed; to select entries also match, for all that apply to a name, "
+            "or any."
         ),
     ] = "literal"
 

@@ -25,13 +25,13 @@ from ottla.client.wire.cluster import TopicPartition
 
 Topics = Annotated[
     list[str] | None,
-    Parameter(help="Only topics of this name or pattern; may be repeated."),
+    Parameter(help="Only topics that match this name or pattern; may be repeated."),
 ]
 Excluded = Annotated[
     list[str] | None,
-    Parameter(help="No topics of this name or pattern; may be repeated."),
+    Parameter(help="Skip topics that match this name or pattern; may be repeated."),
 ]
-Threads = Annotated[int, Parameter(help="How many partitions are copied at the same time.")]
+Threads = Annotated[int, Parameter(help="How many partitions to copy at the same time.")]
 
 
 def backup(
@@ -43,7 +43,7 @@ def backup(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Copy topics and what belongs to them into a directory or an object store.
+    """Copy topics, groups, configs, ACLs and quotas into a directory or an object store.
 
     A later run to the same target copies only what is new, and resumes a run that was interrupted.
     A backup is consistent per partition: it has all records up to the last stable offset at the

@@ -63,11 +63,11 @@ def migrate(
 
     Args:
         from_: A broker of the cluster to move from, as HOST:PORT.
-        from_config: File with the settings of clients of that cluster.
+        from_config: File with the client settings for that cluster.
         follow: Keep copying new records until ctrl-c or the cut-over.
-        cut_over: Once nothing is written to the other cluster, open the topics here for producers.
+        cut_over: Once nothing is written to the other cluster, open the topics here to producers.
         interval: Seconds between checks for new records.
-        wait: Seconds that a cut-over waits for producers to stop; with --follow, for ever.
+        wait: Seconds that a cut-over waits for producers to stop; with --follow, forever.
         set_: KEY=VALUE, overrides a config of the copied topics; may be repeated.
         replication_factor: Replication factor of the copied topics; their own by default.
     """

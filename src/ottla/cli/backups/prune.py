@@ -34,13 +34,13 @@ def prune(
 ) -> None:
     """Forget old runs of a backup, and remove what only they had.
 
-    The newest runs, and those that are young enough, are kept; the last one always is.
+    The last run is always kept.
 
     Args:
         from_: The directory, or the URL of the object store.
-        keep: How many of the newest runs are kept.
-        days: Runs younger than this many days are kept.
-        dry_run: Show what would be removed, and remove nothing.
+        keep: How many of the newest runs to keep.
+        days: Also keep runs younger than this many days.
+        dry_run: Only show what would be removed.
     """
     if keep is None and days is None:
         raise UsageError("say what to keep: --keep RUNS, --days DAYS or both")

@@ -31,18 +31,18 @@ def restore(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Restore topics with the same offsets, and their configs, groups, users and ACLs.
+    """Restore topics with the same offsets, and their configs, groups, quotas and ACLs.
 
     A topic must not exist yet. To resume an interrupted restore, run the command again. Producers
     are refused until a topic is complete.
 
     Args:
         from_: The directory, or the URL of the object store.
-        run: An earlier run, as `ottla backup list` names it, instead of the last.
+        run: An earlier run, as `ottla backup list` shows it, instead of the last.
         set_: KEY=VALUE, overrides a config of the restored topics; may be repeated.
         replication_factor: Replication factor of the restored topics; their own by default.
-        broker_configs: Also restore the configs that hold for all brokers.
-        keep_open: Leave the topics open for imports, and closed for producers.
+        broker_configs: Also restore the cluster-wide broker configs.
+        keep_open: Leave the topics open for imports and closed to producers.
     """
     extra = parse_assignments("--set", set_ or [])
     connection.reach()

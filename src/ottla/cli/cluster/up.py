@@ -38,8 +38,8 @@ def up(
 
     Args:
         nodes: Number of nodes.
-        port: Port of the first node; the others have the next ones.
-        data: Directory of the data; each node has one of its own in it.
+        port: Port of the first node; the others use the next ones.
+        data: Data directory; each node has its own subdirectory.
         set_: One configuration key as KEY=VALUE for every node; may be repeated.
     """
     if not 1 <= nodes <= NODES_MAX:

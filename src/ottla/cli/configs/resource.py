@@ -24,11 +24,9 @@ class Subject:
     group: Annotated[str | None, Parameter(help="Id of a group.")] = None
     broker: Annotated[int | None, Parameter(help="Id of a broker.")] = None
     client_metrics: Annotated[
-        str | None, Parameter(help="Name of a subscription to the metrics of clients (KIP-714).")
+        str | None, Parameter(help="Name of a client metrics subscription (KIP-714).")
     ] = None
-    all_brokers: Annotated[
-        Flag, Parameter(help="What holds where a broker has none of its own.")
-    ] = False
+    all_brokers: Annotated[Flag, Parameter(help="The cluster-wide default for brokers.")] = False
 
     def resource(self) -> Resource:
         """All brokers are the one without a name."""

@@ -16,10 +16,10 @@ def failover(
     The exit code is 0 if every acknowledged record was read, once and in order.
 
     Args:
-        seconds: How long records are written.
+        seconds: Seconds to write records.
         rate: Records per second.
         no_live: Print a line per second even on a terminal.
-        as_json: Print the result as JSON, and nothing else.
+        as_json: Print only the result, as JSON.
     """
     if seconds < SECONDS_MIN:
         raise UsageError(f"--seconds {seconds:g} is too short: it takes {SECONDS_MIN:g} at least")

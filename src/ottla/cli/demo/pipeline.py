@@ -29,7 +29,7 @@ def pipeline(*, seconds: float = 20, rate: int = 2_000) -> None:
     Everything runs on this machine, in a temporary directory that is removed at the end.
 
     Args:
-        seconds: How long orders are written.
+        seconds: Seconds to write orders.
         rate: Orders per second.
     """
     if seconds <= 0 or rate < 1:

@@ -45,7 +45,7 @@ def doctor(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> int:
-    """Find problems of a cluster, a configuration or a data directory, and how to repair them.
+    """Find problems in a cluster, a configuration or a data directory, and how to fix them.
 
     Exits with 1 if there are any.
 

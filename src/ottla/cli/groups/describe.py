@@ -33,7 +33,7 @@ def describe(
     """Show the members of a group, their offsets and their lag.
 
     The lag of a share group counts its parked records too: those that consumers hold, and those
-    that wait for their time.
+    that are delayed.
 
     Args:
         group: Name of the group.

@@ -38,14 +38,14 @@ def reset_offsets(
 
     Args:
         group: Name of the group.
-        topic: Only this topic; may be repeated. Without it, every topic that the group committed.
+        topic: Only this topic; may be repeated. By default every topic with committed offsets.
         partition: Only this partition of the topic; may be repeated.
         to_earliest: To the oldest record.
         to_latest: To the end.
         to_offset: To this offset, or to the nearest one that a partition has.
-        to_timestamp: To the first record of this time or later: ISO 8601, or milliseconds.
+        to_timestamp: To the first record at or after this time: ISO 8601, or milliseconds.
         shift_by: By this many records; a negative number goes back.
-        dry_run: Show what would change, and change nothing.
+        dry_run: Only show what would change.
     """
     target = parse_target(
         to_earliest=to_earliest,

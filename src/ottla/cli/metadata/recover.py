@@ -31,7 +31,7 @@ def recover(
     Args:
         data: The node's directory; its first one if it has several.
         id: Number of the node.
-        yes: Do it. Without this the command only shows what it would do.
+        yes: Confirm. Without it the command only shows what it would do.
     """
     try:
         found = recover_quorum(

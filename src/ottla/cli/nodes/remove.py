@@ -14,7 +14,7 @@ from ottla.cli.parameters import Flag
 def remove(
     node: int, /, *, force: Flag = False, connection: Connection = DEFAULT_CONNECTION
 ) -> None:
-    """Take a node that was drained and stopped out of the cluster.
+    """Remove a drained and stopped node from the cluster.
 
     Args:
         node: Id of the node.

@@ -8,7 +8,7 @@ from ottla.client.wire.configs import BROKER
 
 
 def undrain(node: int, /, *, connection: Connection = DEFAULT_CONNECTION) -> None:
-    """Let a node that was drained take new replicas again.
+    """Let a drained node take new replicas again.
 
     Args:
         node: Id of the node.

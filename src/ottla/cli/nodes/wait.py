@@ -18,7 +18,7 @@ def wait(
     nodes: Annotated[list[int] | None, Parameter(name="node")] = None,
     /,
     *,
-    timeout: Annotated[float, Parameter(help="Seconds to wait at most.")] = 300.0,
+    timeout: Annotated[float, Parameter(help="Maximum seconds to wait.")] = 300.0,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
     """Wait until nodes are active and all their replicas in sync.

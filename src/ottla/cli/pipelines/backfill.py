@@ -28,17 +28,17 @@ def backfill(
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a range of the topics into a sink that has run, and no row twice.
+    """Replay a range of the topics into a sink that has run, without duplicates.
 
-    Records are known by their offsets: what the sink has of the range, or gets as it runs, is left
-    out. The pipeline may keep running. A backfill that was stopped resumes when run again.
+    Records are identified by offset: those that the sink already has, or gets as it runs, are
+    skipped. The pipeline may keep running. An interrupted backfill resumes when run again.
 
     Args:
         file: The pipeline, in YAML.
-        from_: Where the range begins: earliest, an offset, or a time as 2026-01-31T12:00:00Z.
+        from_: Where the range begins: earliest, an offset, or a time such as 2026-01-31T12:00:00Z.
         to: Where it ends, before that offset or time; latest is what there is now.
-        into: The sink; may be repeated. May be left out where there is only one.
-        max_records: About how many records are written at once.
+        into: The sink; may be repeated, and omitted if there is only one.
+        max_records: Approximate number of records to write at once.
         emptied: The target was emptied when the pipeline was last reset, so what was written
             before does not count.
     """

@@ -16,11 +16,11 @@ def declarative(
     dry_run: Flag = False,
     spark_log: Path | None = None,
 ) -> None:
-    """Run a Spark Declarative Pipelines project once: process what is there, then stop.
+    """Run a Spark Declarative Pipelines project once: process what is available, then stop.
 
     Args:
         file: Its spark-pipeline.yml.
-        directory: Where tables and the state for the next run are kept; `state` beside the file by
+        directory: Where tables and the state for the next run are kept; `state` next to the file by
             default.
         full_refresh_all: Discard all state and start over.
         dry_run: Only check for errors; nothing is read or written.

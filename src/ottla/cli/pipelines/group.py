@@ -17,14 +17,14 @@ def group(
     failures: int = 5,
     options: PipelineOptions = DEFAULT_OPTIONS,
 ) -> None:
-    """Run pipelines side by side, each in a process of its own with its own Spark.
+    """Run pipelines side by side, each in its own process with its own Spark.
 
     One that fails is restarted after a pause that doubles; the others keep running. Ctrl-c or
-    SIGTERM stops all of them cleanly. Exits with 1 if one was given up.
+    SIGTERM stops all of them cleanly. Exits with 1 if it gave up on one.
 
     Args:
-        once: Process what is there, then stop.
-        failures: How often in a row one may fail before it is given up.
+        once: Process what is available, then stop.
+        failures: Give up on a pipeline after this many failures in a row.
     """
     validate_positive("--failures", failures)
     pipelines = [options.load(file) for file in files]  # What is wrong is told before any starts.

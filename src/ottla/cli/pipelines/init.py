@@ -22,7 +22,7 @@ def init(
 ) -> None:
     """Look at the newest records of a topic, infer their schema, and write a commented file.
 
-    On a terminal it asks for what is not given.
+    On a terminal it prompts for missing options.
 
     Args:
         file: The file to write, such as orders.yaml.

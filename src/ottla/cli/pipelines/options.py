@@ -38,18 +38,18 @@ class PipelineOptions:
         Path | None,
         Parameter(
             env_var="OTTLA_COMMAND_CONFIG",
-            help="File with settings of clients, such as security.protocol and how to log in. "
-            "[default: the profile in use, if it is of the same brokers]",
+            help="File with client settings, such as security.protocol and the login. "
+            "[default: the current profile, if it is for the same brokers]",
             show_default=False,
         ),
     ] = None
     set_: Annotated[
         list[str] | None,
-        Parameter(help="A variable of the file as NAME=VALUE; may be repeated."),
+        Parameter(help="Set a variable of the file, as NAME=VALUE; may be repeated."),
     ] = None
     checkpoints: Annotated[
         str | None,
-        Parameter(help="Directory of the checkpoints, instead of the one in the file."),
+        Parameter(help="Directory for checkpoints, instead of the one in the file."),
     ] = None
     master: Annotated[
         str, Parameter(help="Where Spark runs: local[*], or spark://HOST:PORT of a cluster.")

@@ -24,7 +24,7 @@ def preview(
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Run every step on the newest records, and print what comes out; nothing is written.
+    """Run every step on the newest records and print the results; nothing is written.
 
     Windows and aggregates cover the sample alone, and are shown before a watermark would emit
     them.
@@ -32,8 +32,8 @@ def preview(
     Args:
         file: The pipeline, in YAML.
         step: Only this source or step.
-        rows: How many rows to print of each.
-        sample: How many records to read of each partition.
+        rows: How many rows of each to print.
+        sample: How many records of each partition to read.
     """
     if rows < 1 or sample < 1:
         raise UsageError("--rows and --sample are whole numbers from 1 on")

@@ -20,15 +20,15 @@ def reset(
 ) -> None:
     """Make a pipeline start over. It must be stopped.
 
-    The checkpoints are set aside, not deleted. What was written stays, and what is read again is
-    written again: empty the targets first, unless they are tables with a key.
+    The checkpoints are set aside, not deleted. Existing output stays, and records that are read
+    again are written again: empty the targets first, unless they are tables with a key.
 
     Args:
         file: The pipeline, in YAML.
         from_: Where the next run starts: earliest, latest, an offset, or a time as
             2026-01-31T12:00:00Z.
-        sink: Only this one; may be repeated.
-        yes: Required, to confirm.
+        sink: Only this sink; may be repeated.
+        yes: Confirm; required.
     """
     pipeline = options.load(file)
     if not yes:

@@ -37,10 +37,10 @@ def run(
 
     Args:
         file: The pipeline, in YAML.
-        once: Process what is there, then stop.
+        once: Process what is available, then stop.
         accept_changes: Resume from the checkpoints although the pipeline has changed in a way that
             does not fit them; `ottla pipeline plan` shows the changes.
-        metrics_port: Port to serve metrics for Prometheus on; 0 takes a free one.
+        metrics_port: Port to serve metrics for Prometheus on; 0 takes a free port.
         metrics_host: Address to serve them on.
         spark_log: File for Spark's own log; by default one in the directory for temporary files.
     """

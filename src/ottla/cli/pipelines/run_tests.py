@@ -22,13 +22,13 @@ def run_tests(
     options: PipelineOptions = DEFAULT_OPTIONS,
     as_json: AsJson = False,
 ) -> None:
-    """Run the tests of pipelines on a Spark of their own; no broker is needed.
+    """Run the tests of pipelines on a real Spark; no broker is needed.
 
-    They are in NAME.test.yaml beside NAME.yaml, or under `tests:` in the pipeline. Exits with 1
+    They are in NAME.test.yaml next to NAME.yaml, or under `tests:` in the pipeline. Exits with 1
     if one fails.
 
     Args:
-        only: Only tests with this text in their name.
+        only: Only tests whose names contain this text.
         junit: File to write the results to, as JUnit XML.
     """
     pipelines = [options.load(file) for file in files]

@@ -21,13 +21,13 @@ def add(
     command_config: Path | None = None,
     set_: list[str] | None = None,
 ) -> None:
-    """Add a named cluster; the first one becomes the profile in use.
+    """Add a named cluster; the first one becomes the current profile.
 
     Args:
-        name: What to call it; a profile of this name is replaced.
-        bootstrap_server: Broker to connect to first, as HOST:PORT; more separated by commas.
-        command_config: File with client settings to copy, so that no secret is typed.
-        set_: A setting of clients, such as security.protocol=SASL_SSL; may be repeated.
+        name: Name of the profile; replaces an existing one.
+        bootstrap_server: Broker to connect to first, as HOST:PORT; separate several with commas.
+        command_config: File to import client settings from, so that you type no secret.
+        set_: A client setting, such as security.protocol=SASL_SSL; may be repeated.
     """
     current, profiles = stored_profiles()
     settings = {} if command_config is None else read_command_config(command_config)

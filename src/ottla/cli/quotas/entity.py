@@ -18,11 +18,13 @@ class EntityOptions:
     user: Annotated[str | None, Parameter(help="A user.")] = None
     client_id: Annotated[str | None, Parameter(help="A client id.")] = None
     ip: Annotated[str | None, Parameter(help="An IP address.")] = None
-    default_user: Annotated[Flag, Parameter(help="Each user without a quota of its own.")] = False
+    default_user: Annotated[Flag, Parameter(help="The default for users without a quota.")] = False
     default_client_id: Annotated[
-        Flag, Parameter(help="Each client id without a quota of its own.")
+        Flag, Parameter(help="The default for client ids without a quota.")
     ] = False
-    default_ip: Annotated[Flag, Parameter(help="Each address without a quota of its own.")] = False
+    default_ip: Annotated[Flag, Parameter(help="The default for addresses without a quota.")] = (
+        False
+    )
 
     def entity(self, *, required: bool = True) -> Entity:
         names = {USER: self.user, CLIENT_ID: self.client_id, IP: self.ip}

@@ -33,9 +33,9 @@ def set_quotas(
 
     Args:
         quotas: Quotas as key=value. For users and client ids: producer_byte_rate and
-            consumer_byte_rate in bytes a second, request_percentage of a broker's time,
-            controller_mutation_rate in partitions created or deleted a second. For addresses:
-            connection_creation_rate in connections a second.
+            consumer_byte_rate in bytes per second, request_percentage of a broker's time,
+            controller_mutation_rate in partitions created or deleted per second. For addresses:
+            connection_creation_rate in connections per second.
     """
     entity = whom.entity()
     values = dict(map(_parsed, quotas))

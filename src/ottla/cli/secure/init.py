@@ -36,7 +36,7 @@ def init(*, hosts: str | None = None, directory: Path = Path("secure"), port: in
 
     Args:
         hosts: Names or addresses of the nodes, comma-separated. [default: this machine's name]
-        directory: Where to write it.
+        directory: Where to write everything.
         port: Port for clients; nodes use the next one among themselves.
     """
     names = [host.strip() for host in (hosts or socket.gethostname()).split(",") if host.strip()]

@@ -10,11 +10,11 @@ from ottla.cli.secure.init import Cluster, write_private
 def renew(*, hosts: str | None = None, directory: Path = Path("secure")) -> None:
     """Create new keys and certificates for nodes that `ottla secure init` set up.
 
-    Copy each `node.pem` over the one of its node; the node reloads it by itself.
+    Copy each `node.pem` over the one on its node, which reloads it by itself.
 
     Args:
         hosts: Names or addresses of the nodes, comma-separated. [default: all of them]
-        directory: Where `ottla secure init` has written them.
+        directory: Directory that `ottla secure init` wrote.
     """
     if not (directory / "ca-key.pem").exists():
         raise UsageError(f"{directory} has no authority; `ottla secure init` makes one")

@@ -93,11 +93,11 @@ def install(
     """Write a systemd unit that runs a broker, and print how to start it.
 
     Args:
-        config: YAML file with Kafka's configuration keys; its log.dirs are the data.
-        data: Directory of the data, without --config.
+        config: YAML file with Kafka's configuration keys; its log.dirs name the data directories.
+        data: Data directory, without --config.
         name: Name of the unit.
         user: User that the broker runs as.
-        units: Directory of the units.
+        units: Directory for the unit.
         print_: Print the unit and write nothing.
     """
     for flag, value in (("--name", name), ("--user", user)):

@@ -15,7 +15,7 @@ def at(
     *,
     offset: Annotated[
         list[str],
-        Parameter(help="TOPIC:PARTITION:OFFSET of a record; may be repeated, for all of them."),
+        Parameter(help="TOPIC:PARTITION:OFFSET of a record; may be repeated to require all."),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -18,10 +18,10 @@ def check(
 ) -> None:
     """Compare the offsets in a table with those of its topic. Exits with 1 if they differ.
 
-    For tables that have every record, not for a current state by key.
+    Not for upsert tables, which keep only the last record of each key.
 
     Args:
-        topic: The topic that the table is of.
+        topic: The table's topic.
     """
     hand_to_spark(connection.command_config)
     with table_errors():

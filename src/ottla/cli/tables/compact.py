@@ -8,7 +8,7 @@ TARGET_MB = 128
 
 
 def compact(table: TableAddress, /, *, target_mb: int = TARGET_MB) -> None:
-    """Merge small files into larger ones, while readers and writers go on.
+    """Merge small files into larger ones without blocking readers or writers.
 
     Args:
         target_mb: Approximate size of the files.

@@ -19,7 +19,7 @@ def vacuum(
     """Remove files that no recent version uses, and leftovers of failed writes.
 
     Args:
-        retention_hours: How long a version stays readable after a later one has replaced it.
+        retention_hours: How long a replaced version stays readable.
         dry_run: Only show what would be removed.
         force: Accept less than a week; readers of older versions and long-running writes may then
             lose their files.

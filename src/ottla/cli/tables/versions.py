@@ -14,7 +14,7 @@ def versions(table: TableAddress, /, *, limit: int = 20, as_json: AsJson = False
     """List the latest versions of a table, newest first.
 
     Args:
-        limit: How many.
+        limit: How many to list.
     """
     with table_errors():
         from pyspark_ottla.tables.table import open_table

@@ -22,12 +22,12 @@ def create(
     max_hours: float | None = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Create a delegation token and print what to log in with. It is shown only once.
+    """Create a delegation token and print the client settings, which are shown only once.
 
     Args:
         owner: User that the token logs in as; by default yourself. Others need permission.
         renewer: User who may renew and expire the token besides its owner.
-        max_hours: How long the token can live; at most delegation.token.max.lifetime.ms.
+        max_hours: Maximum lifetime of the token; at most delegation.token.max.lifetime.ms.
     """
     request = CreateDelegationTokenRequest(
         owner_principal_type=USER if owner else None,

@@ -19,7 +19,7 @@ def renew(
 
     Args:
         token: Id of the token.
-        hours: How long it lives from now on; at most delegation.token.expiry.time.ms.
+        hours: Lifetime from now, in hours; at most delegation.token.expiry.time.ms.
     """
     with bootstrap_broker(connection) as broker:
         found = find_token(broker, token)

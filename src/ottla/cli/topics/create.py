@@ -26,9 +26,9 @@ def create(
 
     Args:
         topic: Name of the topic.
-        partitions: Number of partitions; the broker's num.partitions if not given.
-        replication_factor: Number of replicas; the broker's default if not given.
-        config: Configuration of the topic as KEY=VALUE; may be repeated.
+        partitions: Number of partitions; by default the broker's num.partitions.
+        replication_factor: Number of replicas; by default the broker's default.replication.factor.
+        config: Topic config as KEY=VALUE; may be repeated.
         if_not_exists: Succeed if the topic already exists.
     """
     validate_positive("--partitions", partitions)

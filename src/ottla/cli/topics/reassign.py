@@ -32,13 +32,13 @@ def reassign_topic(
     connection: Connection = DEFAULT_CONNECTION,
     as_json: AsJson = False,
 ) -> None:
-    """Change the replicas of a topic's partitions, or how many there are.
+    """Move a topic's partitions to other replicas, or change the number of replicas.
 
     Args:
         topic: Name of the topic.
         partition: Only this partition; may be repeated.
-        replicas: Ids of the nodes, such as 1,2,3; the first is to lead.
-        replication_factor: Number of replicas; the nodes are chosen.
+        replicas: Node ids, such as 1,2,3; the first is the preferred leader.
+        replication_factor: Number of replicas, placed automatically.
         cancel: Cancel the reassignment in progress.
         dry_run: Only show what would be moved.
     """

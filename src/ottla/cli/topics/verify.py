@@ -67,11 +67,11 @@ def verify(
 ) -> int:
     """Compare the replicas of partitions batch by batch, up to the high watermark.
 
-    All records are read from every replica. Of compacted topics, whose replicas are compacted each
-    at its own time, only the records that replicas have in common are compared.
+    All records are read from every replica. Each replica of a compacted topic is compacted at
+    its own time, so only the records that replicas have in common are compared.
 
     Args:
-        topic: Name of the topic; all topics if there is none.
+        topic: Name of the topic; all topics by default.
         partition: Only this partition; may be repeated.
     """
     found: list[Found] = []

@@ -38,13 +38,13 @@ def add(
     to_file: Path | None = None,
     connection: Connection = DEFAULT_CONNECTION,
 ) -> None:
-    """Add a user, or change a user's password. Asks for the password.
+    """Add a user, or change a password. Prompts for the password.
 
     Args:
         name: Name of the user.
-        password_file: File with the password, instead of asking or reading standard input.
+        password_file: File with the password, instead of the prompt or standard input.
         iterations: Number of hash iterations; more make guessing slower.
-        to_file: The initial.users.file of a node to write to, instead of asking a cluster.
+        to_file: The initial.users.file of a node to write to, instead of a running cluster.
     """
     if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
         raise UsageError(
