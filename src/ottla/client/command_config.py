@@ -32,7 +32,7 @@ class CommandConfigError(ValueError):
 
 
 def login_for(server: str) -> Mapping[str, Any]:
-    """The default login: from OTTLA_COMMAND_CONFIG, or from the profile in use.
+    """The default login: from OTTLA_COMMAND_CONFIG, or from the current profile.
 
     A profile counts if it is for these servers, or if no servers are given. Raises
     CommandConfigError if the file cannot be used.

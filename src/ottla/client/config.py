@@ -57,7 +57,7 @@ class WhenFull(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     """`bootstrap_servers` is a list or a comma-separated string. It defaults to the environment
-    (OTTLA_BOOTSTRAP_SERVER), then to the profile in use, then to localhost:9092.
+    (OTTLA_BOOTSTRAP_SERVER), then to the current profile, then to localhost:9092.
 
     `extra` has additional librdkafka settings, which take precedence.
     """

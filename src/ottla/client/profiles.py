@@ -61,7 +61,7 @@ def save_profiles(current: str, profiles: dict[str, Profile]) -> None:
 
 
 def profile_for(server: str) -> Profile:
-    """The profile in use, if it is for these servers or none are given; empty if unreadable.
+    """The current profile, if it is for these servers or none are given; empty if unreadable.
 
     Raises ExposedProfilesError if other users can read it.
     """
@@ -75,7 +75,7 @@ def profile_for(server: str) -> Profile:
 
 
 def current_profile() -> Profile:
-    """The profile in use; empty if there is none."""
+    """The current profile; empty if there is none."""
     current, profiles = load_profiles()
     name = os.environ.get("OTTLA_PROFILE", current)
     if not name:

@@ -6,13 +6,13 @@ HOST = "127.0.0.1"
 
 
 class HeldPort:
-    """Until it is released nobody is given this port, but a server that asks for it gets it.
+    """Until released, the system gives this port to nobody, but a server that names it gets it.
 
-    The socket that holds it is bound and does not listen, and both sides set SO_REUSEADDR.
+    The holding socket is bound but does not listen, and both sides set SO_REUSEADDR.
     """
 
     def __init__(self, number: int = 0) -> None:
-        """OSError when the number is taken; 0 is any."""
+        """OSError if the port is taken; 0 takes any."""
         self._socket = socket.socket()
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -66,7 +66,7 @@ def _table(
     fourth: str, keys: Iterable[ConfigKey[object]], value: Callable[[ConfigKey[object]], str]
 ) -> Iterator[str]:
     """`value` returns what the fourth column has for a key."""
-    yield f"| key | type | default | {fourth} | what it does |"
+    yield f"| key | type | default | {fourth} | description |"
     yield "| --- | --- | --- | --- | --- |"
     for key in sorted(keys, key=lambda key: key.name):
         default = key.format(key.default)

@@ -1,4 +1,4 @@
-"""What tests do with a broker, wherever it runs."""
+"""What a test can do with a broker, wherever it runs."""
 
 import time
 from abc import ABC, abstractmethod
@@ -16,11 +16,11 @@ _PAUSE_S = 0.02
 
 
 class NotInTime(AssertionError):
-    """What a test has waited for did not come."""
+    """What a test waited for did not happen in time."""
 
 
 class BrokerAccess(ABC):
-    """`topic_prefix` goes before the names that `topic` is given."""
+    """`topic` puts `topic_prefix` before names."""
 
     def __init__(self) -> None:
         self.topic_prefix = ""
@@ -28,11 +28,11 @@ class BrokerAccess(ABC):
     @property
     @abstractmethod
     def bootstrap_servers(self) -> str:
-        """As clients are configured: HOST:PORT, several separated by commas."""
+        """The client setting: HOST:PORT, or several separated by commas."""
 
     @property
     def client_config(self) -> dict[str, str]:
-        """For the clients of confluent-kafka."""
+        """Settings for confluent-kafka clients."""
         return {"bootstrap.servers": self.bootstrap_servers}
 
     def topic(
@@ -43,7 +43,7 @@ class BrokerAccess(ABC):
         config: Mapping[str, str] | None = None,
         replication_factor: int = BROKER_DEFAULT,
     ) -> str:
-        """Make the topic of this name and prefix, if it is not there; returns what it is called."""
+        """Create the topic if it does not exist; returns its name, with the prefix."""
         from ottla.testing.topics import create_topic
 
         full_name = self.topic_prefix + name
@@ -54,9 +54,9 @@ class BrokerAccess(ABC):
     def records(
         self, topic: str, partition: int | None = None, *, committed: bool = True
     ) -> list[Message]:
-        """The records that are there now, by partition and offset; of a missing topic none.
+        """The current records, by partition and offset; none if the topic does not exist.
 
-        With `committed` those of open and aborted transactions are left out.
+        With `committed`, records of open and aborted transactions are left out.
         """
         from ottla.testing.topics import read_records
 
@@ -71,7 +71,7 @@ class BrokerAccess(ABC):
         timeout_s: float = PATIENCE_S,
         where: Callable[[Message], bool] | None = None,
     ) -> list[Message]:
-        """The records of the topic as soon as there are `count` of them for which `where` holds.
+        """Wait until the topic has `count` records that satisfy `where`, and return them.
 
         Raises NotInTime, an AssertionError.
         """
@@ -95,7 +95,7 @@ class BrokerAccess(ABC):
 
 
 class ExternalBroker(BrokerAccess):
-    """One that somebody else has started."""
+    """A broker started by somebody else."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__()

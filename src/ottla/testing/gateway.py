@@ -1,4 +1,4 @@
-"""An HTTP gateway beside the brokers of a test, in a process of its own that ends with it.
+"""An HTTP gateway to a test's brokers, in a process of its own that ends with the test.
 
 It needs the extra `gateway`.
 """
@@ -38,7 +38,7 @@ class Gateway:
         return f"http://{HOST}:{self._port.number}"
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Returns once the gateway answers."""
         self._port = HeldPort()
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(

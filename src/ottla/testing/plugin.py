@@ -1,12 +1,12 @@
-"""The pytest plugin: fixtures with brokers for the tests of an application.
+"""The pytest plugin: fixtures with brokers for an application's tests.
 
     def test_orders(ottla_broker):
         topic = ottla_broker.topic("orders")
         place_order(ottla_broker.bootstrap_servers, topic)
         (order,) = ottla_broker.wait_for(topic, 1)
 
-Every setting can be given as a flag, in the environment or in the configuration file of pytest; the
-first of these wins. Nothing of the broker is imported before a test asks for a fixture.
+Every setting can be given as a flag, in the environment or in pytest's configuration file; the
+first of these wins. The broker is not imported before a test uses a fixture.
 """
 
 import os
@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def ottla_broker_session(pytestconfig: pytest.Config) -> Iterator[EmbeddedBroker]:
-    """The broker of `ottla_broker`, for fixtures that live longer than a test."""
+    """The broker of `ottla_broker`, for fixtures that outlive a test."""
     broker = EmbeddedBroker(
         config=_config(pytestconfig), storage=_storage(pytestconfig), port=_port(pytestconfig)
     )
@@ -73,10 +73,10 @@ def ottla_broker_session(pytestconfig: pytest.Config) -> Iterator[EmbeddedBroker
 def ottla_broker(
     ottla_broker_session: EmbeddedBroker, ottla_topic_prefix: str
 ) -> Iterator[EmbeddedBroker]:
-    """A real broker in this process, one for all tests (of each worker of pytest-xdist).
+    """A real broker in this process, shared by all tests; each pytest-xdist worker has its own.
 
-    `ottla_broker.topic(...)` makes topics that no other test has. What a test does to the broker
-    is undone after it.
+    `ottla_broker.topic(...)` creates topics that no other test uses. Faults that a test injects
+    are undone after it.
     """
     broker = ottla_broker_session
     broker.topic_prefix = ottla_topic_prefix
@@ -87,7 +87,7 @@ def ottla_broker(
 
 @pytest.fixture
 def ottla_cluster(pytestconfig: pytest.Config) -> Iterator[ClusterFactory]:
-    """`ottla_cluster(nodes=3)` starts a cluster, which is stopped after the test."""
+    """`ottla_cluster(nodes=3)` starts a cluster that stops after the test."""
     config, storage = _config(pytestconfig), _storage(pytestconfig)
     clusters: list[EmbeddedCluster] = []
 
@@ -115,7 +115,7 @@ def ottla_gateway(ottla_broker_session: EmbeddedBroker) -> "Iterator[Gateway]":
 
 @pytest.fixture
 def ottla_noproc(pytestconfig: pytest.Config, ottla_topic_prefix: str) -> ExternalBroker:
-    """A broker that runs already: of Ottla or any other that speaks Kafka's protocol."""
+    """A broker that is already running: Ottla or any other that speaks the Kafka protocol."""
     servers = _value(pytestconfig, _BOOTSTRAP_SERVERS)
     if not servers:
         pytest.fail(
@@ -130,7 +130,7 @@ def ottla_noproc(pytestconfig: pytest.Config, ottla_topic_prefix: str) -> Extern
 
 @pytest.fixture
 def ottla_topic_prefix() -> str:
-    """Another one for each test, also of other runs and workers."""
+    """Unique to each test, across runs and workers."""
     return f"test-{uuid.uuid4().hex[:12]}-"
 
 

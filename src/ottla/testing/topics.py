@@ -1,7 +1,7 @@
-"""Topics and their records; imported when a test asks for them.
+"""Topics and their records; imported on first use.
 
-It talks to any broker over the network as a client does, so it serves an embedded broker, a cluster
-and one that somebody else has started.
+Talks to brokers over the network as any client does, so it works with an embedded broker, a
+cluster and a broker started by somebody else.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ def create_topic(
     config: Mapping[str, str] | None,
     replication_factor: int,
 ) -> None:
-    """Returns when every partition has a leader. One that is there stays as it is."""
+    """Returns once every partition has a leader. An existing topic is left unchanged."""
     ensure_topic(
         cluster,
         name,
@@ -36,7 +36,7 @@ def create_topic(
 def read_records(
     cluster: Cluster, topic: str, partition: int | None, *, committed: bool
 ) -> list[Message]:
-    """Those that are there now, by partition and offset; of a missing topic none."""
+    """The current records, by partition and offset; none if the topic does not exist."""
     return [
         message
         for topic_partition in _partitions(cluster, topic, partition)

@@ -1,6 +1,6 @@
-"""Faults of answers: the next ones of an API fail, come late, or are lost with their connection.
+"""Response faults: an API's next responses are errors, late, or lost with their connection.
 
-A request that is to fail changes nothing. One whose answer is late or lost has been carried out.
+A request that fails changes nothing. One whose response is late or lost has been carried out.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ _Fault = Callable[[Dispatch, Session, RequestHeader, memoryview], None]
 
 
 class AnswerFaults:
-    """What is asked for in one thread is seen by the next frame in the node's."""
+    """A fault set in one thread applies from the next frame in the node's."""
 
     def __init__(self) -> None:
         self._faults: dict[int, deque[_Fault]] = {}  # By API key.
 
     def fail(self, api: str, error: str, count: int = 1) -> None:
-        """`api` and `error` have the names of Kafka: "Produce", "NOT_LEADER_OR_FOLLOWER"."""
+        """`api` and `error` have Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER"."""
         code = _error_code(error)
 
         def fault(_: Dispatch, session: Session, header: RequestHeader, frame: memoryview) -> None:
@@ -61,7 +61,7 @@ class AnswerFaults:
         self._add(api, fault, count)
 
     def clear(self) -> None:
-        """What has not happened yet does not happen."""
+        """Cancel faults that have not happened yet."""
         self._faults = {}
 
     def around(self, dispatch: Dispatch) -> Dispatch:
@@ -129,7 +129,7 @@ def _failure(header: RequestHeader, frame: memoryview, error: ApiError) -> bytes
 
 
 class _LateReply:
-    """Instead of a `Reply`; what follows on the connection waits for it."""
+    """Replaces a `Reply`; later responses on the connection wait for it."""
 
     is_newest = False
 
@@ -148,7 +148,7 @@ class _LateReply:
 
 
 class _LateSession:
-    """A session, for one frame whose answer is late."""
+    """A session for one frame whose response is late."""
 
     def __init__(self, session: Session, seconds: float) -> None:
         set_own = super().__setattr__
@@ -165,7 +165,7 @@ class _LateSession:
         self.reply().send((data,))
 
     def end(self) -> None:
-        """The frame was dispatched; it may be one that has no answer."""
+        """The frame was dispatched; it may have no response."""
         if not self._answered:
             self._reply.reply.skip()
 

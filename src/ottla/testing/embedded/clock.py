@@ -1,10 +1,10 @@
-"""Time that a test can move: that of the records, and with it everything that waits."""
+"""A clock that a test can move: record timestamps and all timers follow it."""
 
 import time
 
 
 class MovableClock:
-    """Implements `runtime.clock.Clock`. May be moved from any thread."""
+    """Implements `runtime.clock.Clock`. Any thread may move it."""
 
     def __init__(self) -> None:
         self._shift_ms = 0.0  # Of both times; it only grows.
@@ -21,5 +21,5 @@ class MovableClock:
         self._shift_ms += milliseconds
 
     def set_wall_clock(self, now_ms: int) -> None:
-        """To any time; what waits goes on waiting."""
+        """Set any time of day; timers are unaffected."""
         self._wall_shift_ms += now_ms - self.now_ms()

@@ -1,7 +1,7 @@
-"""Brokers in the process of their test: `EmbeddedCluster`, and `EmbeddedBroker` for one of them.
+"""Brokers inside the test process: `EmbeddedCluster`, and `EmbeddedBroker` for a single one.
 
-A node is a real one: it listens on a port of 127.0.0.1 and clients of any kind connect to it. It
-runs in a thread of its own. The modules of the broker are imported when the first one starts.
+Nodes are real: they listen on ports of 127.0.0.1, and any client can connect. Each runs in a thread
+of its own. The broker is imported when the first one starts.
 """
 
 import enum
@@ -37,9 +37,9 @@ class Storage(enum.StrEnum):
 
 class EmbeddedCluster(BrokerAccess):
     """Nodes 1 to `nodes`. `config` has broker settings under Kafka's names; its `listeners` are
-    there beside the one of `bootstrap_servers`, which lets everybody in.
+    added to the one in `bootstrap_servers`, which needs no login.
 
-    What is stored outlasts the stop of a node, but not `stop`, unless `data` names a directory.
+    Data survives a stopped node, but not `stop`, unless `data` names a directory.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class EmbeddedCluster(BrokerAccess):
         data: Path | str | None = None,
         port: int = 0,
     ) -> None:
-        """`port` is that of the first node; 0 takes a free one, as all the others do."""
+        """`port` is the first node's; 0 takes a free port, as the other nodes do."""
         super().__init__()
         if nodes < 1:
             raise ValueError(f"a cluster of {nodes} nodes")
@@ -73,7 +73,7 @@ class EmbeddedCluster(BrokerAccess):
         self.stop()
 
     def start(self) -> None:
-        """Returns when clients can be served."""
+        """Returns once clients are served."""
         if self._nodes:
             raise ValueError("it is started already")
         try:
@@ -91,7 +91,7 @@ class EmbeddedCluster(BrokerAccess):
             raise
 
     def stop(self) -> None:
-        """No thread, socket or file is left of it. It can be started again, and is new then."""
+        """Leaves no thread, socket or file behind. Starting it again starts empty."""
         for node in reversed(self._nodes.values()):
             node.stop(silently=len(self._nodes) > 1)
             node.release()
@@ -105,7 +105,7 @@ class EmbeddedCluster(BrokerAccess):
         return ",".join(node.address for node in self._nodes.values())
 
     def servers_of(self, listener: str) -> str:
-        """As `bootstrap_servers`, of a listener that `config` names under `listeners`."""
+        """Like `bootstrap_servers`, for a listener named in `listeners` of `config`."""
         return ",".join(node.address_of(listener) for node in self._nodes.values())
 
     @property
@@ -113,35 +113,35 @@ class EmbeddedCluster(BrokerAccess):
         return list(self._nodes)
 
     def stop_node(self, node_id: int = 1) -> None:
-        """In order, as an operator does: others lead first what it leads."""
+        """Stop a node cleanly: it first hands over its leaderships."""
         self._node(node_id).stop()
 
     def kill_node(self, node_id: int = 1) -> None:
-        """As when its process dies: requests on their way are not answered."""
+        """Kill a node as if its process died: requests in flight get no response."""
         self._node(node_id).stop(silently=True)
 
     def start_node(self, node_id: int = 1) -> None:
-        """Again, with its data and under its address; returns when it serves clients."""
+        """Start a node again, with its data and address; returns once it serves clients."""
         node = self._node(node_id)
         node.begin()
         node.wait_until_started(START_TIMEOUT_S)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The node that leads the partition; while there is none, it waits for one."""
+        """The node that leads the partition; waits while there is none."""
         from ottla.testing.embedded.leaders import leader_of
 
         with self._cluster() as cluster:
             return leader_of(cluster, topic, partition)
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
-        """Returns when that node leads the partition, of which it must have a replica."""
+        """Returns once that node leads the partition; it must have a replica."""
         from ottla.testing.embedded.leaders import move_leader
 
         with self._cluster() as cluster:
             move_leader(cluster, topic, partition, to)
 
     def heal(self) -> None:
-        """Every node runs, and no fault waits to happen. A clock that was moved stays there."""
+        """Start all nodes and cancel pending faults. A moved clock stays moved."""
         self.faults.clear()
         for node_id, node in self._nodes.items():
             if not node.runs:
@@ -170,7 +170,7 @@ class EmbeddedCluster(BrokerAccess):
             )
 
     def _wait_for_voters(self) -> None:
-        """Before the others vote, the cluster does not survive its first node."""
+        """Until the others vote, the cluster cannot survive the loss of its first node."""
         count = min(self._nodes_count, VOTERS_MAX)
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(node.voters_count < count for node in self._nodes.values()):
@@ -179,14 +179,14 @@ class EmbeddedCluster(BrokerAccess):
             time.sleep(_PAUSE_S)
 
     def _addresses_of_others(self, node_id: int) -> tuple[str, ...]:
-        """The first node begins the cluster: when it starts, there is nobody to join."""
+        """The first node starts the cluster: there is nobody to join."""
         return tuple(
             node.address for node in self._nodes.values() if node.runs and node.node_id != node_id
         )
 
 
 class EmbeddedBroker(EmbeddedCluster):
-    """A broker on its own: a cluster of one node, which is node 1."""
+    """A single broker: a cluster of one node, node 1."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class EmbeddedBroker(EmbeddedCluster):
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Modules stay, so there is nothing to collect; to look for it takes a tenth of the import."""
+    """Modules stay, so there is nothing to collect; looking takes a tenth of the import time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

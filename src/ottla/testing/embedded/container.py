@@ -1,4 +1,4 @@
-"""A broker with the interface of testcontainers' `KafkaContainer`, and without a container.
+"""A broker with the interface of testcontainers' `KafkaContainer`, but no container.
 
 from ottla.testing import OttlaContainer as KafkaContainer
 """
@@ -12,7 +12,7 @@ _KAFKA_PREFIX = "KAFKA_"
 
 
 class OttlaContainer:
-    """What is about images and containers is accepted and has no effect."""
+    """Options about images and containers are accepted and ignored."""
 
     def __init__(self, image: str = "", port: int = 9093, **_: object) -> None:
         self.image = image
@@ -21,9 +21,9 @@ class OttlaContainer:
         self._broker: EmbeddedBroker | None = None
 
     def with_env(self, key: str, value: str) -> Self:
-        """KAFKA_LOG_RETENTION_MS sets log.retention.ms, as in the images of Kafka.
+        """KAFKA_LOG_RETENTION_MS sets log.retention.ms, as in Kafka's images.
 
-        What says who listens, votes and is reached where is left out: that is settled.
+        Settings for listeners, addresses and voters are ignored: they are fixed.
         """
         if key.startswith(_KAFKA_PREFIX):
             name = key.removeprefix(_KAFKA_PREFIX).replace("_", ".").lower()
@@ -38,13 +38,13 @@ class OttlaContainer:
     with_exposed_ports = with_kwargs = _without_effect
 
     def start(self, timeout: float = 0) -> Self:  # noqa: ARG002
-        """`timeout` is not needed."""
+        """`timeout` is ignored."""
         self._broker = EmbeddedBroker(config=self._config, storage=Storage.MEMORY)
         self._broker.start()
         return self
 
     def stop(self, *_: object, **_options: object) -> None:
-        """There is nothing to force, and nothing is left."""
+        """All arguments are ignored: nothing is left behind."""
         if self._broker is not None:
             self._broker.stop()
             self._broker = None
@@ -57,7 +57,7 @@ class OttlaContainer:
 
     @property
     def broker(self) -> EmbeddedBroker:
-        """What a `KafkaContainer` has not: its records, and faults."""
+        """What a `KafkaContainer` lacks: records and faults."""
         if self._broker is None:
             raise RuntimeError("the broker is not started")
         return self._broker
@@ -69,7 +69,7 @@ class OttlaContainer:
         return HOST
 
     def get_exposed_port(self, _: int) -> int:
-        """Of any port of the container: the one port of the broker."""
+        """For any container port, the broker's only port."""
         return int(self.broker.bootstrap_servers.rpartition(":")[2])
 
 

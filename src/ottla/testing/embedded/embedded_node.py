@@ -1,4 +1,4 @@
-"""A node through all its lives: its disk, its port and its clock outlast a stop."""
+"""A node across restarts: its disk, port and clock survive a stop."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 
 class EmbeddedNode:
-    """With `directory` its files are there, otherwise in memory."""
+    """Its files are in `directory`, or in memory without one."""
 
     def __init__(
         self,
@@ -92,13 +92,13 @@ class EmbeddedNode:
 
     @property
     def voters_count(self) -> int:
-        """In the metadata quorum, as far as this node knows."""
+        """Voters of the metadata quorum, as far as this node knows."""
         quorum = self.node.quorum
         core = None if quorum is None else quorum.driver.core
         return 0 if core is None else len(core.voters.latest)
 
     def begin(self) -> None:
-        """Start it, without waiting for it."""
+        """Start without waiting."""
         values = load_config(
             ServeSettings(
                 id=self.node_id,
@@ -130,7 +130,7 @@ class EmbeddedNode:
             thread.stop(silently=silently)
 
     def release(self) -> None:
-        """It does not start again."""
+        """Stop for good and give up the port."""
         self.stop()
         self._port.release()
 
@@ -139,7 +139,7 @@ class EmbeddedNode:
             self._thread.look_at_clock()
 
     def expire_sessions(self, group: str, member_id: str | None) -> int:
-        """Those of groups that this node coordinates; returns how many these are."""
+        """Expire a group's sessions, or one member's, that this node has; returns how many."""
 
         def is_wanted(key: str) -> bool:
             _, kind, rest = (*key.split("/", 2), "", "")[:3]

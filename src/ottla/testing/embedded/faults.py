@@ -1,4 +1,4 @@
-"""What a test can do to embedded nodes."""
+"""Faults that a test can inject into embedded nodes."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Faults:
-    """Each is for all nodes, unless `node_id` names one.
+    """Each applies to all nodes, unless `node_id` names one.
 
     APIs and errors have Kafka's names: "Produce", "NOT_LEADER_OR_FOLLOWER".
     """
@@ -21,40 +21,40 @@ class Faults:
         self._clock = clock
 
     def fail_next(self, api: str, error: str, count: int = 1, node_id: int | None = None) -> None:
-        """The next requests of the API change nothing and are answered with the error."""
+        """The next requests of the API get the error and change nothing."""
         for node in self._chosen(node_id):
             node.answers.fail(api, error, count)
 
     def delay_next(
         self, api: str, seconds: float, count: int = 1, node_id: int | None = None
     ) -> None:
-        """The next requests of the API are carried out, and answered so much later."""
+        """The next requests of the API are carried out but answered this much later."""
         for node in self._chosen(node_id):
             node.answers.delay(api, seconds, count)
 
     def drop_next(self, api: str, count: int = 1, node_id: int | None = None) -> None:
-        """The next requests of the API are carried out; their connection ends without answers."""
+        """The next requests of the API are carried out, but their connection closes unanswered."""
         for node in self._chosen(node_id):
             node.answers.drop(api, count)
 
     def advance(self, seconds: float) -> None:
-        """Time passes for all nodes at once: what was due meanwhile happens now."""
+        """Time passes for all nodes at once: whatever falls due happens now."""
         self._clock.advance(seconds * 1000)
         for node in self._nodes.values():
             node.look_at_clock()
 
     def set_clock(self, now: dt.datetime) -> None:
-        """What the brokers take for the time of day, to the past or the future."""
+        """Set the brokers' time of day, to the past or the future."""
         self._clock.set_wall_clock(int(now.timestamp() * 1000))
 
     def expire_session(self, group: str, member_id: str | None = None) -> None:
-        """The members of the group, or the one, are taken for dead; those that live join again."""
+        """Expire the sessions of all members of the group, or of one; live members rejoin."""
         running = [node for node in self._nodes.values() if node.runs]
         if not sum(node.expire_sessions(group, member_id) for node in running):
             raise ValueError(f"group {group} has no member {member_id or 'at all'}")
 
     def fill_disk(self, free_bytes: int = 0, node_id: int | None = None) -> None:
-        """From now on only so many bytes fit. For brokers in memory."""
+        """From now on only this many bytes fit. For in-memory brokers."""
         for node in self._chosen(node_id):
             node.disk.disk_full(free_bytes)
 
@@ -63,7 +63,7 @@ class Faults:
             node.disk.disk_full(None)
 
     def clear(self) -> None:
-        """Nothing more goes wrong; a clock that was moved stays where it is."""
+        """Cancel all faults; a moved clock stays moved."""
         for node in self._nodes.values():
             node.answers.clear()
             if node.has_memory_disk:

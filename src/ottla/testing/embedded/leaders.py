@@ -1,4 +1,4 @@
-"""Who leads a partition, and letting another node do it."""
+"""Find the leader of a partition, and move the leadership."""
 
 import time
 
@@ -25,7 +25,7 @@ def leader_of(cluster: Cluster, topic: str, partition: int) -> int:
 
 
 def move_leader(cluster: Cluster, topic: str, partition: int, to: int) -> None:
-    """Returns when `to` leads it; ValueError if that has no replica."""
+    """Returns once `to` leads the partition; ValueError if it has no replica."""
     leader_of(cluster, topic, partition)  # There is one, so the partition exists.
     replicas = cluster.topics([topic])[topic].replicas[partition]
     if to not in replicas:

@@ -1,4 +1,4 @@
-"""One life of a real node, in a thread and an event loop of its own."""
+"""One run of a real node, in a thread and an event loop of its own."""
 
 import asyncio
 import threading
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class MovableLoop(asyncio.SelectorEventLoop):
-    """Calls at once what was due in the time that its clock skipped, so an hour that a session, a
-    delay or a retention has to wait for takes no time.
+    """Calls at once whatever fell due while its clock skipped ahead, so an hour's wait for a
+    session, a delay or retention takes no time.
     """
 
     def __init__(self, clock: MovableClock) -> None:
@@ -49,7 +49,7 @@ class NodeThread:
         self._thread.start()
 
     def wait_until_started(self, timeout_s: float) -> None:
-        """Raises what the start has raised, or TimeoutError; then the thread has ended."""
+        """Raises the error of the start, or TimeoutError; the thread has then ended."""
         try:
             self._started.result(timeout_s)
         except BaseException:
@@ -65,14 +65,14 @@ class NodeThread:
         return self._thread.is_alive()
 
     def stop(self, *, silently: bool = False) -> None:
-        """Returns when nothing of it is left."""
+        """Returns once nothing is left of it."""
         self._silently = silently
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop_asked.set)
         self._thread.join()
 
     def call(self, function: Callable[[], T]) -> T:
-        """The function's result, called in the node's own thread."""
+        """Call the function in the node's own thread and return its result."""
         result: Future[T] = Future()
 
         def run() -> None:
@@ -85,7 +85,7 @@ class NodeThread:
         return result.result()
 
     def look_at_clock(self) -> None:
-        """After the clock was moved, from any thread."""
+        """Call this after moving the clock, from any thread."""
         self._loop.call_soon_threadsafe(lambda: None)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""`ottla-sim`: a cluster in simulation, from one seed or from many."""
+"""`ottla-sim`: simulate a cluster, from one seed or from many."""
 
 import argparse
 import math
@@ -96,7 +96,7 @@ def _run_one(seed: int, variant: Variant, *, show: bool) -> int:
 
 
 def _run_many(options: argparse.Namespace) -> int:
-    """Until all are run or the time is over; then the seeds that have begun come to their end."""
+    """Run until all seeds are done or the time is up; seeds that have started then finish."""
     summary = Summary(_variant(options))
     reported = time.monotonic()
     deadline = reported + options.seconds

@@ -1,7 +1,7 @@
-"""Bits that flip in the files of a node while it is down.
+"""Flips bits in the files of a node while it is down.
 
-Only what the product promises to notice: a leader epoch that was changed to one that may be there,
-and a base offset in a gap that compaction has left, look right to everybody.
+Only bits whose damage Ottla promises to notice: a leader epoch changed to another plausible one,
+and a base offset changed into a gap left by compaction, look right to everybody.
 """
 
 import contextlib
@@ -35,11 +35,11 @@ class Flip(NamedTuple):
 
     @property
     def is_of_records(self) -> bool:
-        """And nobody but the scrubber may ever look at it."""
+        """Whether it is in records, which nobody but the scrubber may ever read."""
         return self.path.endswith(LOG_SUFFIX) and CLUSTER_METADATA_TOPIC not in self.path
 
     def is_there(self) -> bool:
-        """Nobody has repaired, replaced or removed it."""
+        """Whether nobody has repaired, replaced or removed it."""
         if not self.disk.exists(self.path):
             return False
         data = self.disk.read_bytes(self.path)
@@ -47,7 +47,7 @@ class Flip(NamedTuple):
 
 
 def flip(disk: FaultyFilesystem, directory: str, chance: random.Random) -> Flip | None:
-    """A bit of one of the files, if there is one that may be damaged."""
+    """Flip a bit in one of the files, if any of them may be damaged."""
     paths = list(_paths(disk, directory))
     records = [path for path in paths if path.endswith(LOG_SUFFIX)]
     if chance.random() < 0.5 and records:
@@ -65,13 +65,13 @@ def flip(disk: FaultyFilesystem, directory: str, chance: random.Random) -> Flip 
 
 
 def _synced_end(disk: FaultyFilesystem, path: str) -> int:
-    """What is damaged behind it looks like the torn end of a write."""
+    """Damage past it looks like the torn end of a write."""
     reached = RecoveryPoint(disk, path.rpartition("/")[0]).reached
     return 0 if reached is None else reached.offset
 
 
 def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
-    """Of closed segments, and of what is written as a whole."""
+    """Closed segments, and files that are written as a whole."""
     for name in disk.list(directory):
         partition = parse_partition(name)
         if partition is None:
@@ -90,7 +90,7 @@ def _paths(disk: FaultyFilesystem, directory: str) -> Iterator[str]:
 
 
 def _position(data: bytes, path: str, end_offset: int, chance: random.Random) -> int | None:
-    """Of a log: in a batch before the offset."""
+    """A position in a log, in a batch before the offset."""
     if not path.endswith(LOG_SUFFIX):
         return chance.randrange(len(data)) if data else None
     batches: list[tuple[int, BatchHeader]] = []

@@ -1,7 +1,7 @@
-"""One run: a cluster, its clients, what goes wrong, and what is checked.
+"""One run: a cluster, its clients, the faults, and the checks.
 
-First the cluster starts and topics are made. Then clients work while faults happen. At last faults
-end, everything must become well, clients finish, and all that is there is read and checked.
+First the cluster starts and topics are created. Then clients work while faults happen. At last the
+faults end, the cluster must recover, clients finish, and everything is read and checked.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What clients do and see; checkers hear of it as it happens."""
+"""What clients do and see; checkers are notified as it happens."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

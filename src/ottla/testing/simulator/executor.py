@@ -1,7 +1,7 @@
-"""Threads, as far as a simulated process has any: what they do happens at one moment, later.
+"""The threads of a simulated process: their work takes effect at one moment, later.
 
-A job runs some time after it was submitted, and is known to be done some time after that; a crash
-can come before, between and after. Jobs overtake each other, as threads do.
+A job runs some time after it was submitted, and its completion is reported some time after that; a
+crash can come before, between or after the two. Jobs overtake each other, as threads do.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What goes wrong, when, and how it is mended.
+"""The faults: what goes wrong, when, and how it is repaired.
 
 Each kind of fault is a generator: it begins the fault, yields for how long that may last, and mends
 it. One that yields nothing could not begin. `stop` mends all of them at once, and everything is
@@ -63,7 +63,7 @@ class Faults:
             self._schedule()
 
     def stop(self) -> None:
-        """Everybody is well, and stays so."""
+        """End all faults, for good."""
         self._stopped = True
         for fault in list(self._lasting):
             self._mend(fault)
@@ -71,7 +71,7 @@ class Faults:
         self._scheduler.tell("faults", "end")
 
     def _set_clocks(self) -> None:
-        """All agree, and none says less than any has said.
+        """Set all clocks to the latest time that any has shown.
 
         What is to wait until a time by one clock waits for as long as another is behind; that is
         no fault, but would take too long.
@@ -108,7 +108,7 @@ class Faults:
             next(fault, None)
 
     def _watch(self) -> None:
-        """Start again what has ended, but for what is down on purpose."""
+        """Restart what has ended, unless it is down on purpose."""
         for node in self._nodes:
             if node.host.process is None and not node.held_down:
                 node.start()

@@ -1,7 +1,7 @@
 """A machine: its clock, its disk, its power, and the process that runs on it.
 
-Two clocks are read from it. The monotonic one runs at the machine's own rate and starts anywhere;
-the wall clock is that one moved, and can jump.
+It has two clocks. The monotonic one runs at the machine's own rate and starts anywhere; the wall
+clock is offset from it, and can jump.
 """
 
 import random
@@ -56,7 +56,7 @@ class Host:
         return self.monotonic(self.scheduler.now) * 1000.0
 
     def random(self) -> random.Random:
-        """For a process: chance that follows from the seed."""
+        """Randomness for a process, derived from the seed."""
         return random.Random(self._chance.getrandbits(64))
 
     def disk_delay(self) -> float:
@@ -74,18 +74,18 @@ class Host:
         return self.process
 
     def kill(self) -> None:
-        """The process dies; the machine and what was written live."""
+        """The process dies; the machine and everything written survive."""
         self._end_process(machine_lives=True)
         self.disk.kill()
 
     def power_off(self) -> None:
-        """The machine stops at once, and its disk forgets what was not synced."""
+        """The machine stops at once, and its disk loses what was not synced."""
         self.up = False
         self._end_process(machine_lives=False)
         self.disk.crash()
 
     def replace_disk(self) -> None:
-        """By an empty one, while the machine is off."""
+        """Replace the disk with an empty one, while the machine is off."""
         self.disk = self._new_disk()
 
     def _new_disk(self) -> FaultyFilesystem:

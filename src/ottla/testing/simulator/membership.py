@@ -1,4 +1,4 @@
-"""Which nodes there are: those that a run begins with, those that join, those that leave."""
+"""The nodes of a run: those it starts with, those that join, those that leave."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING

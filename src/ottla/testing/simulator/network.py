@@ -1,7 +1,7 @@
 """The network between machines: who can reach whom, how fast, and how it fails.
 
-Each way between two machines has its own state. A way that is cut loses everything; TCP repeats it
-when the way is open again, or gives up if that takes too long.
+Each direction between two machines has its own state. A cut direction loses everything; TCP resends
+it once the direction is open again, or gives up if that takes too long.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Bugs that are put in on purpose, to see that they are found.
+"""Bugs planted on purpose, to check that they are found.
 
-Each replaces one decision of the product for as long as a run lasts, and has a profile
-with the faults that it shows under. They are bugs that systems like this one have had.
+Each replaces one decision of the product for the length of a run, and has a profile with the faults
+that reveal it. Systems like this one have had these bugs.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""One life of a process: an event loop whose callbacks can all be stopped at once.
+"""One run of a process: an event loop whose callbacks can all be stopped at once.
 
 It is the asyncio event loop of whatever runs in it. Its time is the machine's own monotonic clock,
 which may run a little too fast or too slow. Killing it drops every callback, task and connection as

@@ -1,4 +1,4 @@
-"""What a run is made of: drawn from its seed, so that seeds differ in more than their timing."""
+"""The profile of a run, drawn from its seed, so that seeds differ in more than their timing."""
 
 import random
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def absence(count: int) -> Profile:
 def draw_profile(
     chance: random.Random, fault_names: Sequence[str], operation_names: Sequence[str]
 ) -> Profile:
-    """Some kinds of faults at a time, for each hides what the others would show."""
+    """Only some kinds of faults per run, because each hides what others would reveal."""
     nodes_count = chance.choice((1, 3, 3, 3, 3, 5))
     return Profile(
         nodes_count=nodes_count,

@@ -1,7 +1,7 @@
-"""Runs seeds: one in this process, or many, each in a process of its own.
+"""Runs seeds: one in this process, or many, each in its own process.
 
-A process that is forked for one seed begins like every other, so nothing is left over from a seed
-before, and one that hangs can be ended.
+A process forked for one seed starts like every other, so nothing is left over from an earlier seed,
+and one that hangs can be ended.
 """
 
 import gc

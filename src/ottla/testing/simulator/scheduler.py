@@ -1,4 +1,4 @@
-"""Virtual time: what is due next, of all processes together.
+"""Virtual time: the next callback due, across all processes.
 
 Callbacks take no time. Those that are ready run in the order in which they became so; when none is,
 time jumps to the next timer.

@@ -1,4 +1,4 @@
-"""A client that works on a machine of its own, through all its lives."""
+"""A client on its own machine, across restarts."""
 
 from asyncio import Task
 from collections.abc import Callable, Coroutine, Sequence

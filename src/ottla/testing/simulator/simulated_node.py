@@ -1,4 +1,4 @@
-"""A real node on a simulated machine, through all its lives."""
+"""A real node on a simulated machine, across restarts."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ class SimulatedNode:
         process.create_task(self._live(process), name="main")
 
     def stop(self) -> None:
-        """In order, as on SIGTERM."""
+        """Stop cleanly, as on SIGTERM."""
         process = self.host.process
         if process is not None and self.node is not None:
             self._tell("is asked to stop")

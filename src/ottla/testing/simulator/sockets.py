@@ -1,4 +1,4 @@
-"""What listeners see of the simulated network: sockets that listen, and those they accept.
+"""The sockets of the simulated network: listening ones, and those they accept.
 
 An accepted one stands for its transport: whoever wants to write to it directly, past the transport,
 finds it full.

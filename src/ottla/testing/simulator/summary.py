@@ -1,4 +1,4 @@
-"""What came of many seeds, in a few lines."""
+"""The results of many seeds, in a few lines."""
 
 import sys
 from collections import Counter

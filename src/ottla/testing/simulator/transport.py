@@ -1,8 +1,8 @@
 """A TCP connection: two transports, and a pipe from each to the other.
 
-Bytes arrive in the order in which they were written, cut into any pieces, after a while. If the
-network loses them they arrive when it is well again, as TCP repeats them; a connection whose other
-end has died learns of it when that end's machine answers.
+Bytes arrive in the order in which they were written, in any pieces, after a while. If the network
+loses them, they arrive once it works again, because TCP resends them; a connection whose other end
+has died learns of it when that end's machine answers.
 """
 
 import asyncio

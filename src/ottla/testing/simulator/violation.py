@@ -1,9 +1,9 @@
-"""How a run fails, besides assertions in the code that is simulated."""
+"""How a run fails, besides assertions in the simulated code."""
 
 
 class Violation(AssertionError):
-    """A promise was broken."""
+    """A guarantee was broken."""
 
 
 class Stalled(AssertionError):
-    """Nothing was broken, but the cluster did not go on when it could."""
+    """No guarantee was broken, but the cluster made no progress when it could."""

@@ -38,7 +38,7 @@ class Workloads:
         membership: Membership,
         start: Callable[[SimulatedClient], None],
     ) -> None:
-        """`start` is for clients that are begun later."""
+        """`start` starts later clients."""
         count = profile.partitions_count
         self.partitions = [TopicPartition(TOPIC, index) for index in range(count)]
         self.copies = [TopicPartition(COPIES, index) for index in range(count)]

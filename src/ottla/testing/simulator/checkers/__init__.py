@@ -1,1 +1,1 @@
-"""The promises, one file each."""
+"""The guarantees that are checked, one file each."""

@@ -1,4 +1,4 @@
-"""A record that was acknowledged is there, where the broker said that it is."""
+"""An acknowledged record is there, at the offset that the broker reported."""
 
 from dataclasses import dataclass, field
 

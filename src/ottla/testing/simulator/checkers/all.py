@@ -1,4 +1,4 @@
-"""Every checker, new for one run."""
+"""All checkers, created anew for each run."""
 
 from ottla.testing.simulator.checkers.acknowledged_kept import AcknowledgedKept
 from ottla.testing.simulator.checkers.checker import Checker

@@ -1,4 +1,4 @@
-"""What a checker is."""
+"""The interface of a checker."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class FinalState:
-    """What is there when faults have ended, everybody is well and clients have stopped."""
+    """The state after faults have ended, the cluster has recovered and clients have stopped."""
 
     # What consumers read of topics that producers write to.
     records: dict[TopicPartition, list[ReadRecord]] = field(default_factory=dict)
@@ -28,21 +28,21 @@ class FinalState:
 
 @dataclass(slots=True)
 class Checker:
-    """Raises Violation; what it does not look at it leaves alone."""
+    """Raises Violation. Override the methods that the checker needs."""
 
     def on(self, event: Event) -> None:
-        """Something that a client did or saw."""
+        """A client did or saw something."""
 
     def look(self, node: "SimulatedNode", logs: Sequence[LogView]) -> None:
-        """At a node that serves, and at its logs; often."""
+        """Inspect a serving node and its logs; called often."""
 
     def check_end(self, final: FinalState) -> None:
-        """At the end of the run."""
+        """Called at the end of the run."""
 
 
 @dataclass(slots=True)
 class History:
-    """Passes on what happens, and counts it."""
+    """Passes events on to the checkers, and counts them."""
 
     checkers: Sequence[Checker] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
 """Committed offsets never move back, and a group misses no record before them.
 
-A commit without an answer may come to be later, even after one that was sent later; then, and only
-then, the offset may be lower than one that was confirmed.
+A commit without a response may take effect later, even after one that was sent later; only then may
+the offset be lower than a confirmed one.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from ottla.testing.simulator.violation import Violation
 
 @dataclass(slots=True)
 class _GroupOffsets:
-    """What a group committed and processed of a partition."""
+    """What a group has committed and processed in a partition."""
 
     confirmed: list[tuple[float, int]] = field(default_factory=list)  # When, and what.
     undecided: set[int] = field(default_factory=set)

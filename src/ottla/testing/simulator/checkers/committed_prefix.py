@@ -1,6 +1,6 @@
-"""What is committed never changes: every replica has the same below its high watermark.
+"""Committed records never change: all replicas are identical below the high watermark.
 
-Of the metadata as of every partition; but replicas are compacted each in its own time.
+This applies to the metadata and to every partition, but each replica is compacted at its own time.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
-"""The high watermark of a replica never falls while it runs, and never passes its log.
+"""A replica's high watermark never falls while it runs, and never passes the end of its log.
 
-But one whose log was damaged falls back to the damage, and copies again what is behind it.
+If its log is damaged, it falls back to the damage, and fetches what follows again.
 """
 
 from collections.abc import Sequence

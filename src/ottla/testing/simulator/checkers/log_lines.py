@@ -1,4 +1,4 @@
-"""A node does not fill its log, however often something fails: what repeats is summed up."""
+"""A node does not flood its log, however often something fails: repeated events are summarised."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,9 +1,9 @@
-"""What the nodes hold does not grow while nobody comes or goes, whatever they try in vain.
+"""Memory does not grow while no node starts or stops, however many attempts fail.
 
-What is counted: objects of the product's own types, and what a failed attempt may leave (its
-exception, tracebacks, frames, tasks, timers). A run has no collector of cycles, so one that is left
-counts like anything else that stays. Every time that a node starts or ends, the count begins anew
-after a warm-up.
+It counts objects of Ottla's own types, and what a failed attempt may leave behind (its exception,
+tracebacks, frames, tasks, timers). The cycle collector is off during a run, so a leaked cycle
+counts like anything else that stays. Whenever a node starts or stops, the count starts over after
+a warm-up.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _REMAINS: Final = (
 
 @dataclass(slots=True)
 class Held:
-    """By all nodes together."""
+    """Held by all nodes together."""
 
     counts: Counter[str] = field(default_factory=Counter)  # By type.
     size: int = 0  # Of these objects, and of the buffers that they refer to.

@@ -1,4 +1,4 @@
-"""A record of an idempotent producer is there once, however often it was sent."""
+"""An idempotent producer's record is there once, however often it was sent."""
 
 from dataclasses import dataclass, field
 

@@ -1,8 +1,8 @@
 """A partition has one owner in a group at a time.
 
-A member owns a partition from when it was told so until, at least, it sent the last request that
-the coordinator accepted with it. What a member believes after that, cut off and fenced without
-knowing, does not count.
+A member owns a partition from the moment it is told so until, at least, its last request that the
+coordinator accepted with that partition. What a member believes after that, cut off and fenced
+without knowing, does not count.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Records are in the order in which their producer sent them.
 
-Where a producer that is not idempotent left a record twice, the first one counts.
+If a non-idempotent producer wrote a record twice, the first one counts.
 """
 
 from dataclasses import dataclass, field

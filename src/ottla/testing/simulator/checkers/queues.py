@@ -1,10 +1,10 @@
-"""Records of a queue: never early, never with two at once, never after accept, none lost.
+"""Queue records: never early, never with two workers at once, never after accept, none lost.
 
-In a group with an order of keys: one of a key at a time, and never after a later one.
+With ordering by key: one record of a key at a time, and never after a later one.
 
-Times are those of the clocks of leaders, which may differ: a leader hands out nothing before its
-own clock says so. Where a clock was set meanwhile nothing is said: what a leader holds it holds
-for as long as it was asked to, whatever its clock shows.
+Times are by the leaders' clocks, which may differ: a leader delivers nothing before its own clock
+says so. If a clock was set meanwhile, nothing is checked: a leader holds a record for as long as it
+was asked to, whatever its clock shows.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""What one consumer has read at an offset, every other reads there, always, and without gaps.
+"""All consumers read the same records at the same offsets, always and without gaps.
 
-So what was read is never lost either.
+So a record that was read is never lost either.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""There is one leader in an epoch: of a partition, and of the quorum."""
+"""Each epoch has one leader, for partitions and for the quorum."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Transactions are there as a whole or not at all, and copies made with them exactly once."""
+"""A transaction is visible as a whole or not at all, and its copies are made exactly once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""Clients that live in the simulation: they speak the wire protocol and never give up."""
+"""Simulated clients: they speak the wire protocol and never give up."""

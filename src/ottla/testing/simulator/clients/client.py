@@ -1,4 +1,4 @@
-"""What every client needs: who leads what, and calls that fail in one of two ways."""
+"""What every client needs: a map of leaders, and calls that fail in one of two ways."""
 
 import asyncio
 import random
@@ -51,7 +51,7 @@ RETRIABLE = frozenset(
 
 
 class Unavailable(Exception):
-    """No answer, or one that says to try again."""
+    """No response, or one that says to retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Client:
         return await self.call(address, request, version, timeout_ms=timeout_ms)
 
     async def refresh(self) -> None:
-        """Learn from some broker who leads what."""
+        """Ask some broker who leads which partition."""
         response = await self.call_any(metadata_request(None))
         addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
@@ -136,7 +136,7 @@ class Client:
         self.topic_names = {topic_id: name for name, topic_id in self.topic_ids.items()}
 
     def forget_topic(self, topic: str) -> None:
-        """It was deleted; one of the same name may come after it."""
+        """The topic was deleted; another of the same name may follow."""
         self.topic_ids.pop(topic, None)
         for known in (self._leaders, self._leader_epochs):
             for partition in [each for each in known if each.topic == topic]:
@@ -150,7 +150,7 @@ class Client:
         return self.topic_ids[topic]
 
     def _learn_leader(self, partition: TopicPartition, leader: Leader) -> None:
-        """Brokers may be behind; as in Kafka's clients, an older epoch is not believed."""
+        """Brokers may be behind; as in Kafka's clients, an older epoch is ignored."""
         if leader.epoch >= self._leader_epochs.get(partition, -1):
             self._leaders[partition] = leader
             self._leader_epochs[partition] = leader.epoch
@@ -198,7 +198,7 @@ def check(code: ErrorCode) -> None:
 
 
 class RefusedError(Exception):
-    """An answer that says that trying again is of no use."""
+    """A response that says that retrying is useless."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)

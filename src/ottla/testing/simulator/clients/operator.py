@@ -1,6 +1,6 @@
-"""Whoever runs the cluster: nodes come and go, replicas move, topics are made, grow and end.
+"""The operator: adds and removes nodes, moves replicas, creates, grows and deletes topics.
 
-Each kind of operation is a method. It may fail on the way and be begun again, as a person would.
+Each kind of operation is a method. It may fail halfway and be repeated, as by a person.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """A producer: sends records to one partition until they are acknowledged, however long that takes.
 
-An idempotent one has several batches on the way, and sends those that were not acknowledged again
-with the same sequence numbers. Only its first batch goes alone: a log that does not know a producer
-lets it begin anywhere, as Kafka's does. A producer that is not idempotent sends one at a time.
+An idempotent producer has several batches in flight, and resends unacknowledged ones with the same
+sequence numbers. Only its first batch goes alone: a log that does not know a producer lets it start
+anywhere, as in Kafka. A plain producer sends one batch at a time.
 """
 
 import asyncio
