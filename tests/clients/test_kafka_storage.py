@@ -28,8 +28,8 @@ from tests.fork_server import REPOSITORY
 from tests.ports import HOST, ReservedPort
 
 from ottla.groups.absences import AbsenceKey, AbsenceValue, AbsentMember
-from ottla.groups.record import Record as GroupRecord
 from ottla.groups.record_codec import GroupRecordCodec
+from ottla.machine.record import Record as GroupRecord
 from ottla.records.batch import assign, iterate_headers
 from ottla.records.builder import Record, build_batch
 

@@ -31,10 +31,10 @@ from ottla.groups.caller import Caller
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.config import ConsumerConfig
 from ottla.groups.coordinator import GroupMachine
-from ottla.groups.record import Record
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.state import CoordinatorState
 from ottla.groups.streams.config import StreamsConfig
+from ottla.machine.record import Record
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -32,7 +32,7 @@ from ottla.groups.modern.reconciliation import MemberState
 from ottla.groups.modern.records import TopicPartitions
 from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.partitions import assignment_of, by_topic
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

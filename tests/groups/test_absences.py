@@ -7,7 +7,7 @@ from tests.groups.kit import Coordinator
 from tests.groups.share import test_heartbeat as share
 
 from ottla.groups.absences import INTERVAL_MS, AbsenceKey, AbsenceValue, AbsentMember
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 from ottla.protocol.errors import ErrorCode
 
 SESSION_MS = 45_000  # The session timeout of all members.

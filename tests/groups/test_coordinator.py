@@ -9,7 +9,7 @@ from tests.groups.kit import ALL_GROUPS, CALLER, Coordinator, subscription
 
 from ottla.groups.caller import Caller
 from ottla.groups.classic.records import GroupMetadataValue, group_metadata
-from ottla.groups.record import UnknownRecord
+from ottla.machine.record import UnknownRecord
 from ottla.protocol.errors import ErrorCode
 
 

@@ -22,7 +22,7 @@ from kio.schema.join_group.v9.response import JoinGroupResponse
 from tests.groups.kit import Coordinator, Reply
 
 from ottla.groups.classic.records import GroupMetadataKey, GroupMetadataValue
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
 PARTITION_COUNT = 4

@@ -18,10 +18,10 @@ from ottla.groups.offsets.records import (
     OffsetCommitValue,
     offset_tombstone,
 )
-from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.record_codec import GroupRecordCodec
 from ottla.groups.share import records as share
 from ottla.groups.streams import records as streams
+from ottla.machine.record import Record, UnknownRecord
 from ottla.protocol.topics import TopicPartition
 
 TOPIC_ID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.machine.record import UnknownRecord
 from ottla.protocol.topics import TopicPartition
-from ottla.transactions.record import TransactionRecord, UnknownRecord
+from ottla.transactions.record import TransactionRecord
 from ottla.transactions.record_codec import TransactionRecordCodec
 from ottla.transactions.state import TransactionState
 from ottla.transactions.transaction import Transaction

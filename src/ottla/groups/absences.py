@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import ClassVar, Final
 
-from ottla.groups.record import GroupKey, Record, ValueLayout, wire
+from ottla.groups.record_keys import GroupKey
 from ottla.machine.contract import Timers
+from ottla.machine.record import Record, ValueLayout
 from ottla.machine.result import Result
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 INTERVAL_MS: Final = 10_000  # Longer than live members take to find a new coordinator.
 _TIMER_KEY: Final = "absences"

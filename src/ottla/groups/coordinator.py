@@ -60,7 +60,6 @@ from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.offsets.store import Committed
 from ottla.groups.overview import GroupOverview, overview
 from ottla.groups.partitions import Assignment
-from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share import describe as share_describe
 from ottla.groups.share import state_partitions
 from ottla.groups.share.group import ShareGroup
@@ -71,6 +70,7 @@ from ottla.groups.streams import describe as streams_describe
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.heartbeat import StreamsHeartbeat, StreamsHeartbeatResult
 from ottla.groups.streams.records import STREAMS_KEYS
+from ottla.machine.record import Record, UnknownRecord
 from ottla.machine.result import Deferred, Result
 from ottla.machine.transactional import Transactional, TransactionMarker
 from ottla.protocol.errors import ApiError, ErrorCode

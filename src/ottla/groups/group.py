@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 
 
 class Group(Protocol):

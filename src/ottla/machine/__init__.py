@@ -1,1 +1,1 @@
-"""The contract of a replicated state machine."""
+"""The contract of a replicated state machine, and the records of coordinators."""

@@ -99,7 +99,7 @@ def make_share_groups(parts: Parts, controller: Controller) -> ShareGroups:
 
 
 def _codec() -> RecordCodec:
-    from ottla.groups.record_codec import FamilyCodec
     from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
+    from ottla.machine.record_codec import FamilyCodec
 
     return FamilyCodec(SHARE_STATE_FAMILIES)

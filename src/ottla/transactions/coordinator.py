@@ -21,6 +21,7 @@ from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.list_transactions.v2.response import TransactionState as ListedTransaction
 
 from ottla.machine.contract import Timers
+from ottla.machine.record import UnknownRecord
 from ottla.machine.result import Result
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.topics import TopicPartition
@@ -29,7 +30,7 @@ from ottla.transactions.config import TransactionConfig
 from ottla.transactions.ending import CompleteTransaction, PendingMarkers
 from ottla.transactions.expiry import expire_ids
 from ottla.transactions.initialization import Initialization
-from ottla.transactions.record import TransactionRecord, UnknownRecord
+from ottla.transactions.record import TransactionRecord
 from ottla.transactions.state import DECIDED
 from ottla.transactions.store import TransactionStore
 from ottla.transactions.transaction import Producer, Transaction

@@ -6,7 +6,8 @@ The layouts are Kafka's TransactionLogKey and TransactionLogValue.
 from dataclasses import field
 from typing import ClassVar
 
-from ottla.protocol.entities import entity
+from ottla.machine.record import KeyLayout
+from ottla.protocol.entities import entity, wire
 from ottla.protocol.lazy_dataclass import dataclass
 from ottla.transactions.transaction import Transaction
 
@@ -17,63 +18,32 @@ class TransactionRecord:
     transaction: Transaction | None  # None: the transactional id is forgotten.
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownRecord:
-    """A record of a type unknown to this version; replay skips it."""
-
-    record_type: int
-
-
-class _V0:
-    __slots__ = ()
-    __version__: ClassVar[int] = 0
-    __flexible__: ClassVar[bool] = False
-
-
-class _V1:
-    __slots__ = ()
-    __version__: ClassVar[int] = 1
-    __flexible__: ClassVar[bool] = True
+@entity
+class TransactionLogKey(KeyLayout):
+    RECORD_TYPE: ClassVar[int] = 0
+    transactional_id: str = field(metadata=wire("string"))
 
 
 @entity
-class TransactionLogKey(_V0):
-    transactional_id: str = field(metadata={"kafka_type": "string"})
+class PartitionsOfTopic:
+    FLEXIBLE_SINCE: ClassVar[int] = 1
+    topic: str = field(metadata=wire("string"))
+    partition_ids: tuple[int, ...] = field(metadata=wire("int32"))
 
 
 @entity
-class PartitionsOfTopicV0(_V0):
-    topic: str = field(metadata={"kafka_type": "string"})
-    partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
-
-
-@entity
-class TransactionLogValueV0(_V0):
-    producer_id: int = field(metadata={"kafka_type": "int64"})
-    producer_epoch: int = field(metadata={"kafka_type": "int16"})
-    transaction_timeout_ms: int = field(metadata={"kafka_type": "int32"})
-    transaction_status: int = field(metadata={"kafka_type": "int8"})
-    transaction_partitions: tuple[PartitionsOfTopicV0, ...] | None
-    transaction_last_update_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
-    transaction_start_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
-
-
-@entity
-class PartitionsOfTopic(_V1):
-    topic: str = field(metadata={"kafka_type": "string"})
-    partition_ids: tuple[int, ...] = field(metadata={"kafka_type": "int32"})
-
-
-@entity
-class TransactionLogValue(_V1):
-    producer_id: int = field(metadata={"kafka_type": "int64"})
-    previous_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 0}, default=-1)
-    next_producer_id: int = field(metadata={"kafka_type": "int64", "tag": 1}, default=-1)
-    producer_epoch: int = field(metadata={"kafka_type": "int16"})
-    transaction_timeout_ms: int = field(metadata={"kafka_type": "int32"})
-    transaction_status: int = field(metadata={"kafka_type": "int8"})
+class TransactionLogValue:
+    version_written: ClassVar[int] = 1
+    VERSIONS_READ: ClassVar[range] = range(2)
+    FLEXIBLE_SINCE: ClassVar[int] = 1
+    producer_id: int = field(metadata=wire("int64"))
+    previous_producer_id: int = field(metadata=wire("int64", tag=0), default=-1)
+    next_producer_id: int = field(metadata=wire("int64", tag=1), default=-1)
+    producer_epoch: int = field(metadata=wire("int16"))
+    transaction_timeout_ms: int = field(metadata=wire("int32"))
+    transaction_status: int = field(metadata=wire("int8"))
     transaction_partitions: tuple[PartitionsOfTopic, ...] | None
-    transaction_last_update_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
-    transaction_start_timestamp_ms: int = field(metadata={"kafka_type": "int64"})
-    client_transaction_version: int = field(metadata={"kafka_type": "int16", "tag": 2}, default=0)
-    next_producer_epoch: int = field(metadata={"kafka_type": "int16", "tag": 3}, default=-1)
+    transaction_last_update_timestamp_ms: int = field(metadata=wire("int64"))
+    transaction_start_timestamp_ms: int = field(metadata=wire("int64"))
+    client_transaction_version: int = field(metadata=wire("int16", tag=2), default=0)
+    next_producer_epoch: int = field(metadata=wire("int16", tag=3), default=-1)

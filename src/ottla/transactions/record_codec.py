@@ -1,30 +1,20 @@
 """Encodes and decodes records of `__transaction_state`: writes version 1, reads 0 and 1."""
 
-import struct
 from collections.abc import Iterable
-from typing import TypeVar
 
-from ottla.protocol.errors import ProtocolError
-from ottla.protocol.reader import read_lifted
+from ottla.machine.record import Record, UnknownRecord
+from ottla.machine.record_codec import FamilyCodec
 from ottla.protocol.topics import TopicPartition
-from ottla.protocol.writer import write_entity
 from ottla.transactions.record import (
     PartitionsOfTopic,
     TransactionLogKey,
     TransactionLogValue,
-    TransactionLogValueV0,
     TransactionRecord,
-    UnknownRecord,
 )
 from ottla.transactions.state import BY_NUMBER, TransactionState
 from ottla.transactions.transaction import Transaction
 
-T = TypeVar("T")
-
-_VERSION = struct.Struct(">h")
-_KEY_TYPE = 0
-_LAYOUTS: dict[int, type] = {0: TransactionLogValueV0, 1: TransactionLogValue}
-_VERSION_WRITTEN = 1
+_CODEC = FamilyCodec({TransactionLogKey.RECORD_TYPE: (TransactionLogKey, TransactionLogValue)})
 
 
 class TransactionRecordCodec:
@@ -32,26 +22,20 @@ class TransactionRecordCodec:
 
     def encode(self, record: object) -> tuple[bytes, bytes | None]:
         assert isinstance(record, TransactionRecord)
-        key = _encode(_KEY_TYPE, TransactionLogKey(transactional_id=record.transactional_id))
-        if record.transaction is None:
-            return key, None
-        return key, _encode(_VERSION_WRITTEN, _value_of(record.transaction))
+        value = None if record.transaction is None else _value_of(record.transaction)
+        key = TransactionLogKey(transactional_id=record.transactional_id)
+        return _CODEC.encode(Record(key, value))
 
     def decode(self, key: bytes | None, value: bytes | None) -> TransactionRecord | UnknownRecord:
-        if key is None:
-            raise ValueError("a record of a transaction has a key")
-        record_type = _version_of(key)
-        if record_type != _KEY_TYPE:
-            return UnknownRecord(record_type)
-        transactional_id = _decode(TransactionLogKey, TransactionLogKey, key).transactional_id
-        if value is None:
-            return TransactionRecord(transactional_id, None)
-        version = _version_of(value)
-        if version not in _LAYOUTS:
-            raise ValueError(f"TransactionLogValue version {version} is not known")
-        transaction = _transaction_of(_decode(_LAYOUTS[version], TransactionLogValue, value))
-        is_dead = transaction.state is TransactionState.DEAD
-        return TransactionRecord(transactional_id, None if is_dead else transaction)
+        record = _CODEC.decode(key, value)
+        if isinstance(record, UnknownRecord):
+            return record
+        assert isinstance(record.key, TransactionLogKey)
+        assert isinstance(record.value, TransactionLogValue | None)
+        transaction = None if record.value is None else _transaction_of(record.value)
+        if transaction is not None and transaction.state is TransactionState.DEAD:
+            transaction = None
+        return TransactionRecord(record.key.transactional_id, transaction)
 
 
 def _value_of(transaction: Transaction) -> TransactionLogValue:
@@ -101,23 +85,3 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[PartitionsOfTopic, 
     return tuple(
         PartitionsOfTopic(topic=topic, partition_ids=tuple(ids)) for topic, ids in topics.items()
     )
-
-
-def _encode(version: int, entity: object) -> bytes:
-    out = bytearray(_VERSION.pack(version))
-    write_entity(out, entity)
-    return bytes(out)
-
-
-def _version_of(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise ValueError("a record of a transaction starts with its version")
-    version: int = _VERSION.unpack_from(data)[0]
-    return version
-
-
-def _decode(layout: type, newest: type[T], data: bytes) -> T:
-    try:
-        return read_lifted(layout, newest, data, _VERSION.size)[0]
-    except ProtocolError as error:
-        raise ValueError(str(error)) from None

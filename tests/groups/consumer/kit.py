@@ -10,7 +10,7 @@ from tests.groups.kit import START_MS, Coordinator
 from ottla.groups.consumer import records
 from ottla.groups.modern import records as modern
 from ottla.groups.modern.subscription import metadata_hash
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 
 T_ID = UUID(int=1)
 T_HASH = metadata_hash({T_ID: 4})

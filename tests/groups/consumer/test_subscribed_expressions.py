@@ -4,7 +4,7 @@ from tests.groups.consumer.kit import describe
 from tests.groups.kit import START_MS, Catalog, Coordinator
 
 from ottla.groups.consumer import records
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 from ottla.protocol.errors import ErrorCode
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.strategies._internal.core import DataObject
 from kio.static.constants import EntityType
 
-from ottla.groups import record_codec as general
 from ottla.groups.offsets.record_codec import decode_offset_commit, encode_offset_commit
 from ottla.groups.offsets.records import (
     OffsetCommitRecord,
     OffsetCommitValue,
     offset_tombstone,
 )
-from ottla.groups.record import wire
+from ottla.machine import record_codec as general
+from ottla.protocol.entities import wire
 from ottla.protocol.topics import TopicPartition
 
 

@@ -10,14 +10,14 @@ from uuid import UUID
 from kio.static.primitive import i8, i16, i64
 from tests.groups.kit import Catalog
 
-from ottla.groups.record import Record
-from ottla.groups.record_codec import FamilyCodec
 from ottla.groups.share.acquisition import AcquiredRange, DeliveryRules, LogBatch
 from ottla.groups.share.delivery import Acknowledgement, DeadLetter
 from ottla.groups.share.parked import ParkedChange
 from ottla.groups.share.partition import Change, SharePartition
 from ottla.groups.share.state_coordinator import SharePartitionKey, ShareStateMachine, StateWrite
 from ottla.groups.share.state_records import SHARE_STATE_FAMILIES
+from ottla.machine.record import Record
+from ottla.machine.record_codec import FamilyCodec
 from ottla.machine.result import Deferred, Result
 from ottla.protocol.messages.delivery_acknowledge import Delivery
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from tests.groups.share.kit import Leader
 from tests.kits.scenarios import TextScenario, duration_ms
 
-from ottla.groups.record import Record
 from ottla.groups.share.delivery import AcknowledgeType, DeliveryState
 from ottla.groups.share.offset_runs import Run
 from ottla.groups.share.state_records import ShareSnapshotValue, ShareUpdateValue, StateBatchValue
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError
 
 

@@ -17,8 +17,8 @@ from tests.groups.kit import ALL_GROUPS, CALLER, START_MS, Coordinator
 from ottla.groups.modern import records as modern
 from ottla.groups.modern.subscription import metadata_hash
 from ottla.groups.partitions import TopicIdPartition
-from ottla.groups.record import Record
 from ottla.groups.share import records
+from ottla.machine.record import Record
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.times import NO_THROTTLE, milliseconds
 

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 from tests.groups.share.kit import CODEC, PLACE, ShareCoordinator
 
-from ottla.groups.record import Record
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.parked import ARCHIVING_DUE_MS, ParkedChange, ParkedRecord
 from ottla.groups.share.state_batches import combined
@@ -25,6 +24,7 @@ from ottla.groups.share.state_records import (
     StateBatchValue,
 )
 from ottla.machine.partitioning import partition_for
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NOW_MS = 77

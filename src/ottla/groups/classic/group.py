@@ -18,7 +18,7 @@ from ottla.groups.classic.member import ClassicMember, Protocols
 from ottla.groups.classic.records import GroupMetadataValue, group_metadata, group_tombstone
 from ottla.groups.classic.state import ClassicState, is_legal
 from ottla.groups.consumer_protocol import subscribed_topics
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 from ottla.machine.result import Deferred
 from ottla.protocol.errors import ApiError, ErrorCode
 

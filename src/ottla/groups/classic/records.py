@@ -7,8 +7,8 @@ empty; what happens in between is not in the log.
 from dataclasses import field
 from typing import ClassVar
 
-from ottla.groups.record import KeyLayout, Record, wire
-from ottla.protocol.entities import entity
+from ottla.machine.record import KeyLayout, Record
+from ottla.protocol.entities import entity, wire
 
 
 @entity

@@ -26,7 +26,7 @@ from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.member import Subscription
 from ottla.groups.modern.overlay_mapping import Overlay
 from ottla.groups.partitions import Assignment, TopicIdPartition
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):

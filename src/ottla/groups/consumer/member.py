@@ -14,7 +14,7 @@ from ottla.groups.consumer.records import (
 from ottla.groups.modern.member import Subscription
 from ottla.groups.modern.reconciliation import NOTHING_OLDER, MemberState, ReconcilingMember
 from ottla.groups.partitions import NOTHING, Assignment, TopicIdPartition, assignment_of, by_topic
-from ottla.groups.record import RecordValue
+from ottla.machine.record import RecordValue
 from ottla.protocol.entities import entity
 
 

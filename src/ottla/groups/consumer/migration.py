@@ -25,9 +25,9 @@ from ottla.groups.consumer_protocol import (
 )
 from ottla.groups.operation_effects import Effects
 from ottla.groups.partitions import Assignment, assignment_of, by_topic
-from ottla.groups.record import Record
 from ottla.groups.state import CoordinatorState
 from ottla.machine.catalog import TopicCatalog
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

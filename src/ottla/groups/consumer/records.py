@@ -19,8 +19,9 @@ from ottla.groups.modern.records import (
     TargetAssignmentMemberValue,
     TargetAssignmentMetadataValue,
 )
-from ottla.groups.record import GroupKey, KeyLayout, MemberKey, ValueLayout, wire
-from ottla.protocol.entities import entity
+from ottla.groups.record_keys import GroupKey, MemberKey
+from ottla.machine.record import KeyLayout, ValueLayout
+from ottla.protocol.entities import entity, wire
 
 
 @entity

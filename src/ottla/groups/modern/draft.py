@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from ottla.groups.modern.group import ModernGroup
 from ottla.groups.modern.member import ModernMember
-from ottla.groups.record import Record
+from ottla.machine.record import Record
 
 G = TypeVar("G", bound=ModernGroup[Any, Any])
 

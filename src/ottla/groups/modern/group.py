@@ -19,7 +19,8 @@ from ottla.groups.modern.records import (
     TargetAssignmentMetadataValue,
 )
 from ottla.groups.partitions import NOTHING
-from ottla.groups.record import GroupKey, MemberKey, Record, RecordValue
+from ottla.groups.record_keys import GroupKey, MemberKey
+from ottla.machine.record import Record, RecordValue
 from ottla.protocol.errors import ApiError, ErrorCode
 
 M = TypeVar("M", bound=ModernMember[Any])

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from ottla.groups.record import RecordValue
+from ottla.machine.record import RecordValue
 from ottla.protocol.entities import entity
 
 A = TypeVar("A")  # What is assigned: partitions, or the tasks of a streams group.

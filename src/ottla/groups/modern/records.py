@@ -5,8 +5,8 @@ from dataclasses import field
 from typing import Self
 
 from ottla.groups.partitions import Assignment, assignment_of, by_topic
-from ottla.groups.record import ValueLayout, wire
-from ottla.protocol.entities import entity
+from ottla.machine.record import ValueLayout
+from ottla.protocol.entities import entity, wire
 
 
 @entity

@@ -18,8 +18,8 @@ from ottla.groups.offsets.records import (
     OffsetCommitValue,
     offset_tombstone,
 )
-from ottla.groups.record import Record
 from ottla.groups.state import CoordinatorState
+from ottla.machine.record import Record
 from ottla.machine.result import Result
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.times import NO_THROTTLE

@@ -12,7 +12,6 @@ from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.group import Families, ModernGroup
 from ottla.groups.modern.records import EpochValue
 from ottla.groups.partitions import NOTHING, Assignment, assignment_of
-from ottla.groups.record import Record
 from ottla.groups.share.member import ShareMember
 from ottla.groups.share.records import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -23,6 +22,7 @@ from ottla.groups.share.records import (
     ShareGroupTargetAssignmentMemberKey,
     ShareGroupTargetAssignmentMetadataKey,
 )
+from ottla.machine.record import Record
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -6,11 +6,11 @@ from typing import ClassVar
 from ottla.groups.modern.member import ModernMember
 from ottla.groups.modern.records import from_topic_partitions, to_topic_partitions
 from ottla.groups.partitions import NOTHING, Assignment
-from ottla.groups.record import RecordValue
 from ottla.groups.share.records import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
 )
+from ottla.machine.record import RecordValue
 from ottla.protocol.entities import entity
 
 

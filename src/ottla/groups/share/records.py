@@ -20,8 +20,9 @@ from ottla.groups.modern.records import (
     TargetAssignmentMetadataValue,
     TopicPartitions,
 )
-from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
-from ottla.protocol.entities import entity
+from ottla.groups.record_keys import GroupKey, MemberKey
+from ottla.machine.record import ValueLayout
+from ottla.protocol.entities import entity, wire
 
 
 @entity

@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from ottla.groups.record import Record, UnknownRecord
 from ottla.groups.share.delivery import DeliveryState, StateBatch
 from ottla.groups.share.parked import NO_CHANGE, Parked, ParkedChange
 from ottla.groups.share.state_batches import overlay
@@ -38,6 +37,7 @@ from ottla.groups.share.state_records import (
     StateKey,
 )
 from ottla.machine.catalog import TopicCatalog
+from ottla.machine.record import Record, UnknownRecord
 from ottla.machine.result import Result
 from ottla.protocol.entities import entity
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -16,8 +16,8 @@ import uuid
 from dataclasses import field
 from typing import Any, ClassVar
 
-from ottla.groups.record import KeyLayout, ValueLayout, wire
-from ottla.protocol.entities import entity
+from ottla.machine.record import KeyLayout, ValueLayout
+from ottla.protocol.entities import entity, wire
 
 DELIVERY_COMPLETE_COUNT_UNKNOWN = -1
 

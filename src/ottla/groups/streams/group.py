@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from ottla.groups.modern.draft import GroupDraft
 from ottla.groups.modern.group import Families, ModernGroup
-from ottla.groups.record import Record
 from ottla.groups.streams.member import StreamsMember
 from ottla.groups.streams.records import (
     KeyValue,
@@ -28,6 +27,7 @@ from ottla.groups.streams.records import (
 )
 from ottla.groups.streams.tasks import NOTHING, Task, TaskAssignment
 from ottla.groups.streams.topology import required_topics
+from ottla.machine.record import Record
 
 
 class StreamsGroup(ModernGroup[StreamsMember, TaskAssignment]):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from ottla.groups.modern.reconciliation import NOTHING_OLDER, MemberState, ReconcilingMember
-from ottla.groups.record import RecordValue
 from ottla.groups.streams.records import (
     CurrentTaskIds,
     Endpoint,
@@ -15,6 +14,7 @@ from ottla.groups.streams.records import (
     from_task_ids,
 )
 from ottla.groups.streams.tasks import NOTHING, Task, TaskAssignment, Tasks, by_subtopology
+from ottla.machine.record import RecordValue
 from ottla.protocol.entities import entity
 
 _FIRST_STATE: Final = 1  # Records of streams groups number the states from here.

@@ -13,9 +13,10 @@ from dataclasses import field
 from typing import Any, ClassVar, Self
 
 from ottla.groups.modern.records import EpochValue, TargetAssignmentMetadataValue
-from ottla.groups.record import GroupKey, MemberKey, ValueLayout, wire
+from ottla.groups.record_keys import GroupKey, MemberKey
 from ottla.groups.streams.tasks import TaskAssignment, Tasks, by_subtopology, tasks_of
-from ottla.protocol.entities import entity
+from ottla.machine.record import ValueLayout
+from ottla.protocol.entities import entity, wire
 
 
 @entity

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.own_api import OwnRequest, OwnResponse
 
@@ -36,30 +36,30 @@ class DeliveryAcknowledgeType(enum.IntEnum):
 
 @entity
 class Delivery(OwnRequest):
-    first_offset: i64 = field(metadata={"kafka_type": "int64"})
-    last_offset: i64 = field(metadata={"kafka_type": "int64"})
-    holder: str = field(metadata={"kafka_type": "string"})
-    delivery_count: i16 = field(metadata={"kafka_type": "int16"})
-    type: i8 = field(metadata={"kafka_type": "int8"})
-    delay_ms: i64 = field(metadata={"kafka_type": "int64"}, default=i64(POLICY_DELAY))
-    lock_ms: i64 = field(metadata={"kafka_type": "int64"}, default=i64(0))
+    first_offset: i64 = field(metadata=wire("int64"))
+    last_offset: i64 = field(metadata=wire("int64"))
+    holder: str = field(metadata=wire("string"))
+    delivery_count: i16 = field(metadata=wire("int16"))
+    type: i8 = field(metadata=wire("int8"))
+    delay_ms: i64 = field(metadata=wire("int64"), default=i64(POLICY_DELAY))
+    lock_ms: i64 = field(metadata=wire("int64"), default=i64(0))
 
 
 @entity
 class AcknowledgedPartition(OwnRequest):
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
+    partition_index: i32 = field(metadata=wire("int32"))
     deliveries: tuple[Delivery, ...]
 
 
 @entity
 class AcknowledgedTopic(OwnRequest):
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[AcknowledgedPartition, ...]
 
 
 @entity
 class AcknowledgedGroup(OwnRequest):
-    group_id: GroupId = field(metadata={"kafka_type": "string"})
+    group_id: GroupId = field(metadata=wire("string"))
     topics: tuple[AcknowledgedTopic, ...]
 
 
@@ -71,32 +71,32 @@ class DeliveryAcknowledgeRequest(OwnRequest):
 
 @entity
 class DeliveryResult(OwnResponse):
-    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
-    error_message: str | None = field(metadata={"kafka_type": "string"}, default=None)
+    error_code: ErrorCode = field(metadata=wire("error_code"))
+    error_message: str | None = field(metadata=wire("string"), default=None)
 
 
 @entity
 class PartitionResult(OwnResponse):
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
-    error_message: str | None = field(metadata={"kafka_type": "string"}, default=None)
+    partition_index: i32 = field(metadata=wire("int32"))
+    error_code: ErrorCode = field(metadata=wire("error_code"))
+    error_message: str | None = field(metadata=wire("string"), default=None)
     deliveries: tuple[DeliveryResult, ...]  # In request order; empty with an error.
 
 
 @entity
 class TopicResult(OwnResponse):
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[PartitionResult, ...]
 
 
 @entity
 class GroupResult(OwnResponse):
-    group_id: GroupId = field(metadata={"kafka_type": "string"})
+    group_id: GroupId = field(metadata=wire("string"))
     topics: tuple[TopicResult, ...]
 
 
 @entity
 class DeliveryAcknowledgeResponse(OwnResponse):
     __api_key__: ClassVar[i16] = API_KEY
-    throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
+    throttle_time: i32Timedelta = field(metadata=wire("timedelta_i32"))
     groups: tuple[GroupResult, ...]

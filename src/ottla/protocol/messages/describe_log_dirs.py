@@ -10,7 +10,7 @@ from kio.schema.describe_log_dirs.v5 import response as describe_log_dirs_respon
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i64
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 _DAMAGE_TAG = 10_000  # Kafka counts its own from 0.
 
@@ -23,10 +23,10 @@ class DamagedOffsets:
 
     __version__: ClassVar[i16] = i16(5)
     __flexible__: ClassVar[bool] = True
-    topic: TopicName = field(metadata={"kafka_type": "string"})
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    first_offset: i64 = field(metadata={"kafka_type": "int64"})  # Or WHOLE_LOG, as is the next.
-    last_offset: i64 = field(metadata={"kafka_type": "int64"})
+    topic: TopicName = field(metadata=wire("string"))
+    partition_index: i32 = field(metadata=wire("int32"))
+    first_offset: i64 = field(metadata=wire("int64"))  # Or WHOLE_LOG, as is the next.
+    last_offset: i64 = field(metadata=wire("int64"))
 
 
 @entity

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages.own_api import OwnRequest, OwnResponse
 
@@ -19,13 +19,13 @@ API_KEY: Final = i16(10_001)
 
 @entity
 class AskedPartition(OwnRequest):
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    offsets: tuple[i64, ...] = field(metadata={"kafka_type": "int64"}, default=())
+    partition_index: i32 = field(metadata=wire("int32"))
+    offsets: tuple[i64, ...] = field(metadata=wire("int64"), default=())
 
 
 @entity
 class AskedTopic(OwnRequest):
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[AskedPartition, ...]
 
 
@@ -37,21 +37,21 @@ class DescribeOffsetTimesRequest(OwnRequest):
 
 @entity
 class PartitionTimes(OwnResponse):
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
-    high_watermark: i64 = field(metadata={"kafka_type": "int64"}, default=i64(-1))
+    partition_index: i32 = field(metadata=wire("int32"))
+    error_code: ErrorCode = field(metadata=wire("error_code"))
+    high_watermark: i64 = field(metadata=wire("int64"), default=i64(-1))
     # In request order: of the first record from the offset on, -1 if there is none or it has none.
-    timestamps: tuple[i64, ...] = field(metadata={"kafka_type": "int64"}, default=())
+    timestamps: tuple[i64, ...] = field(metadata=wire("int64"), default=())
 
 
 @entity
 class TopicTimes(OwnResponse):
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"))
     partitions: tuple[PartitionTimes, ...]
 
 
 @entity
 class DescribeOffsetTimesResponse(OwnResponse):
     __api_key__: ClassVar[i16] = API_KEY
-    throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
+    throttle_time: i32Timedelta = field(metadata=wire("timedelta_i32"))
     topics: tuple[TopicTimes, ...]

@@ -5,7 +5,7 @@ from dataclasses import field
 from kio.schema.describe_share_group_offsets.v1 import response as offsets_response
 from kio.static.primitive import i64
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 _PARKED_COUNT_TAG = 10_000  # Kafka counts its own from 0.
 
@@ -15,9 +15,7 @@ class DescribeShareGroupOffsetsResponsePartition(
     offsets_response.DescribeShareGroupOffsetsResponsePartition
 ):
     # Held by consumers, or not due yet. They may be before the start offset.
-    parked_count: i64 = field(
-        metadata={"kafka_type": "int64", "tag": _PARKED_COUNT_TAG}, default=i64(0)
-    )
+    parked_count: i64 = field(metadata=wire("int64", tag=_PARKED_COUNT_TAG), default=i64(0))
 
 
 @entity

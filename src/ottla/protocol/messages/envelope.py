@@ -12,7 +12,7 @@ from kio.schema.envelope.v0 import request as envelope_request
 from kio.schema.envelope.v0 import response as envelope_response
 from kio.static.primitive import i64
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 _METADATA_OFFSET_TAG = 10_000  # Kafka counts its own from 0.
 _CLIENT_ID_TAG = 10_001
@@ -21,14 +21,12 @@ _STRICT_TAG = 10_002
 
 @entity
 class EnvelopeRequest(envelope_request.EnvelopeRequest):
-    client_id: str = field(metadata={"kafka_type": "string", "tag": _CLIENT_ID_TAG}, default="")
+    client_id: str = field(metadata=wire("string", tag=_CLIENT_ID_TAG), default="")
     # It may be rejected with THROTTLING_QUOTA_EXCEEDED.
-    is_strict: bool = field(metadata={"kafka_type": "bool", "tag": _STRICT_TAG}, default=False)
+    is_strict: bool = field(metadata=wire("bool", tag=_STRICT_TAG), default=False)
 
 
 @entity
 class EnvelopeResponse(envelope_response.EnvelopeResponse):
     # Everything before it was in the controller's image at the time of the response.
-    metadata_offset: i64 = field(
-        metadata={"kafka_type": "int64", "tag": _METADATA_OFFSET_TAG}, default=i64(0)
-    )
+    metadata_offset: i64 = field(metadata=wire("int64", tag=_METADATA_OFFSET_TAG), default=i64(0))

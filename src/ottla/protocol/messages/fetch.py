@@ -5,17 +5,17 @@ from dataclasses import field
 from kio.schema.fetch.v18 import request as fetch_request
 from kio.schema.fetch.v18 import response as fetch_response
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 
 @entity
 class FetchTopic(fetch_request.FetchTopic):
-    topic: str = field(metadata={"kafka_type": "string"}, default="")  # Until v12.
+    topic: str = field(metadata=wire("string"), default="")  # Until v12.
 
 
 @entity
 class ForgottenTopic(fetch_request.ForgottenTopic):
-    topic: str = field(metadata={"kafka_type": "string"}, default="")
+    topic: str = field(metadata=wire("string"), default="")
 
 
 @entity
@@ -26,7 +26,7 @@ class FetchRequest(fetch_request.FetchRequest):
 
 @entity
 class FetchableTopicResponse(fetch_response.FetchableTopicResponse):
-    topic: str = field(metadata={"kafka_type": "string"}, default="")
+    topic: str = field(metadata=wire("string"), default="")
 
 
 @entity

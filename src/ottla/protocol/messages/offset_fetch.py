@@ -5,12 +5,12 @@ from dataclasses import field
 from kio.schema.offset_fetch.v10 import request as offset_fetch_request
 from kio.schema.offset_fetch.v10 import response as offset_fetch_response
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 
 @entity
 class OffsetFetchRequestTopics(offset_fetch_request.OffsetFetchRequestTopics):
-    name: str = field(metadata={"kafka_type": "string"}, default="")  # Until v9.
+    name: str = field(metadata=wire("string"), default="")  # Until v9.
 
 
 @entity
@@ -25,7 +25,7 @@ class OffsetFetchRequest(offset_fetch_request.OffsetFetchRequest):
 
 @entity
 class OffsetFetchResponseTopics(offset_fetch_response.OffsetFetchResponseTopics):
-    name: str = field(metadata={"kafka_type": "string"}, default="")
+    name: str = field(metadata=wire("string"), default="")
 
 
 @entity

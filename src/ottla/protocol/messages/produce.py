@@ -5,12 +5,12 @@ from dataclasses import field
 from kio.schema.produce.v13 import request as produce_request
 from kio.schema.produce.v13 import response as produce_response
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 
 @entity
 class TopicProduceData(produce_request.TopicProduceData):
-    name: str = field(metadata={"kafka_type": "string"}, default="")  # Until v12.
+    name: str = field(metadata=wire("string"), default="")  # Until v12.
 
 
 @entity
@@ -20,7 +20,7 @@ class ProduceRequest(produce_request.ProduceRequest):
 
 @entity
 class TopicProduceResponse(produce_response.TopicProduceResponse):
-    name: str = field(metadata={"kafka_type": "string"}, default="")
+    name: str = field(metadata=wire("string"), default="")
 
 
 @entity

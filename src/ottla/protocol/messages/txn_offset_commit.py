@@ -10,20 +10,20 @@ from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequestPartit
 from kio.schema.txn_offset_commit.v5.response import TxnOffsetCommitResponsePartition
 from kio.static.primitive import i16
 
-from ottla.protocol.entities import entity
+from ottla.protocol.entities import entity, wire
 
 
 @entity
 class TxnOffsetCommitRequestTopicV6:
     __version__: ClassVar[i16] = i16(6)
     __flexible__: ClassVar[bool] = True
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"}, default=None)
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"), default=None)
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 
 @entity
 class TxnOffsetCommitRequestTopic(TxnOffsetCommitRequestTopicV6):
-    name: str = field(metadata={"kafka_type": "string"}, default="")
+    name: str = field(metadata=wire("string"), default="")
 
 
 @entity
@@ -41,13 +41,13 @@ class TxnOffsetCommitRequest(TxnOffsetCommitRequestV6):
 class TxnOffsetCommitResponseTopicV6:
     __version__: ClassVar[i16] = i16(6)
     __flexible__: ClassVar[bool] = True
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"}, default=None)
+    topic_id: uuid.UUID | None = field(metadata=wire("uuid"), default=None)
     partitions: tuple[TxnOffsetCommitResponsePartition, ...]
 
 
 @entity
 class TxnOffsetCommitResponseTopic(TxnOffsetCommitResponseTopicV6):
-    name: str = field(metadata={"kafka_type": "string"}, default="")
+    name: str = field(metadata=wire("string"), default="")
 
 
 @entity

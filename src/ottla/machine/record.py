@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`, in Kafka's layout.
+"""The records of coordinators, in Kafka's layout.
 
 A record is a pair of a key and a value. The key's first two bytes are the family of the record
 (`RECORD_TYPE` of the key class), the value's first two bytes its version. A value of None is a
@@ -8,11 +8,8 @@ The key and value classes describe their newest layout. Field metadata limits a 
 versions that have it: `since` is the first one, `until` the last one.
 """
 
-from collections.abc import Mapping
-from dataclasses import field
 from typing import ClassVar, Protocol
 
-from ottla.protocol.entities import entity
 from ottla.protocol.lazy_dataclass import dataclass
 
 
@@ -57,19 +54,3 @@ class ValueLayout:
     version_written: ClassVar[int] = 0
     VERSIONS_READ: ClassVar[range] = range(1)
     FLEXIBLE_SINCE: ClassVar[int] = 0
-
-
-def wire(kafka_type: str, **rest: int) -> Mapping[str, object]:
-    """Field metadata: the wire type, and `since`, `until` and `tag` where they apply."""
-    return {"kafka_type": kafka_type, **rest}
-
-
-@entity
-class GroupKey(KeyLayout):
-    group_id: str = field(metadata=wire("string"))
-
-
-@entity
-class MemberKey(KeyLayout):
-    group_id: str = field(metadata=wire("string"))
-    member_id: str = field(metadata=wire("string"))
