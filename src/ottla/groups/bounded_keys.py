@@ -6,10 +6,12 @@ and `group.share.max.session.timeout.ms`; a group without its own value uses the
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ottla.protocol.config import ConfigKey, ConfigValues, at_least, between, int_key
 from ottla.protocol.errors import ApiError, ErrorCode
+
+T = TypeVar("T")
 
 INT_MAX = 2**31 - 1
 
@@ -88,3 +90,9 @@ def bounded_key(
 
 def broker_keys_of(keys: Iterable[BoundedKey]) -> tuple[ConfigKey[Any], ...]:
     return tuple(broker_key for key in keys for broker_key in key.broker_keys)
+
+
+def broker_key_of(key: ConfigKey[T]) -> ConfigKey[T]:
+    """The broker key that is the default of a group's unbounded key."""
+    assert key.synonym is not None
+    return ConfigKey(key.synonym, key.type, key.default, key.doc, validator=key.validator)

@@ -8,10 +8,12 @@ Partitions move only in heartbeats. So for some time after a change members send
 than in a quiet group; the more members there are, the less often.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla.groups.modern.group import ModernGroup
 from ottla.protocol.entities import entity
+
+if TYPE_CHECKING:  # Every broker reads these settings; most never load a group.
+    from ottla.groups.modern.group import ModernGroup
 
 
 @entity
@@ -24,7 +26,7 @@ class Pace:
     rebalance_heartbeat_interval_ms: int
     rebalance_heartbeat_ms_per_member: int = 5
 
-    def is_target_due(self, group: ModernGroup[Any, Any], now_ms: int) -> bool:
+    def is_target_due(self, group: "ModernGroup[Any, Any]", now_ms: int) -> bool:
         """A clock that was set back must not stall the group."""
         if group.epoch == group.assignment_epoch:
             return False
@@ -34,7 +36,7 @@ class Pace:
         patience_ms = min(size * self.assignment_us_each // 1000, self.assignment_interval_ms)
         return not 0 <= now_ms - group.assignment_timestamp_ms < patience_ms
 
-    def next_heartbeat_ms(self, group: ModernGroup[Any, Any], now_ms: int) -> int:
+    def next_heartbeat_ms(self, group: "ModernGroup[Any, Any]", now_ms: int) -> int:
         quiet_ms = now_ms - group.assignment_timestamp_ms
         is_quiet = not 0 <= quiet_ms < 2 * self.heartbeat_interval_ms
         if is_quiet and group.epoch == group.assignment_epoch:

@@ -7,7 +7,7 @@ the same name prefixed with `group.`.
 import re
 from typing import Any, TypeVar
 
-from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_keys_of
+from ottla.groups.bounded_keys import INT_MAX, Limit, bounded_key, broker_key_of, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.config import membership_keys
 from ottla.protocol.config import (
@@ -47,11 +47,6 @@ def _reset_problem(text: str) -> str | None:
     if text in {"latest", "earliest"} or reset_duration_ms(text) is not None:
         return None
     return "must be latest, earliest or by_duration: and a duration such as PT1H30M"
-
-
-def _broker_key(key: ConfigKey[T]) -> ConfigKey[T]:
-    assert key.synonym is not None
-    return ConfigKey(key.synonym, key.type, key.default, key.doc, validator=key.validator)
 
 
 def _group_key(
@@ -261,7 +256,7 @@ STATE_TOPIC_PRUNE_INTERVAL_MS = int_key(
 
 BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     *broker_keys_of(BOUNDED_KEYS),
-    *map(_broker_key, _UNBOUNDED_KEYS),
+    *map(broker_key_of, _UNBOUNDED_KEYS),
     MEMBERSHIP.rebalance_heartbeat_interval_ms,
     GROUP_SHARE_MAX_SIZE,
     GROUP_SHARE_MAX_SHARE_SESSIONS,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ottla.groups.bounded_keys import INT_MAX, broker_keys_of
+from ottla.groups.bounded_keys import INT_MAX, broker_key_of, broker_keys_of
 from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.config import membership_keys
 from ottla.protocol.config import ConfigKey, ConfigValues, at_least, between, int_key
@@ -23,22 +23,11 @@ STREAMS_INITIAL_REBALANCE_DELAY_MS = int_key(
     validator=at_least(0),
     synonym="group.streams.initial.rebalance.delay.ms",
 )
-GROUP_STREAMS_NUM_STANDBY_REPLICAS = int_key(
-    "group.streams.num.standby.replicas",
-    0,
-    STREAMS_NUM_STANDBY_REPLICAS.doc,
-    validator=at_least(0),
-)
+GROUP_STREAMS_NUM_STANDBY_REPLICAS = broker_key_of(STREAMS_NUM_STANDBY_REPLICAS)
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = int_key(
     "group.streams.max.standby.replicas",
     2,
     "Maximum of streams.num.standby.replicas.",
-    validator=at_least(0),
-)
-GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS = int_key(
-    "group.streams.initial.rebalance.delay.ms",
-    3_000,
-    STREAMS_INITIAL_REBALANCE_DELAY_MS.doc,
     validator=at_least(0),
 )
 GROUP_STREAMS_MAX_SIZE = int_key(
@@ -58,7 +47,7 @@ BROKER_KEYS: tuple[ConfigKey[Any], ...] = (
     *broker_keys_of(BOUNDED_KEYS),
     GROUP_STREAMS_NUM_STANDBY_REPLICAS,
     GROUP_STREAMS_MAX_STANDBY_REPLICAS,
-    GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS,
+    broker_key_of(STREAMS_INITIAL_REBALANCE_DELAY_MS),
     GROUP_STREAMS_MAX_SIZE,
     MEMBERSHIP.rebalance_heartbeat_interval_ms,
 )
