@@ -59,12 +59,11 @@ from ottla.groups.offsets.fetch import fetch_offsets
 from ottla.groups.offsets.records import OffsetCommitRecord
 from ottla.groups.offsets.store import Committed
 from ottla.groups.overview import GroupOverview, overview
-from ottla.groups.partitions import Assignment
 from ottla.groups.share import describe as share_describe
-from ottla.groups.share import state_partitions
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.heartbeat import ShareHeartbeat
 from ottla.groups.share.records import SHARE_KEYS
+from ottla.groups.share.state_partitions import StatePartitions
 from ottla.groups.state import CoordinatorState
 from ottla.groups.streams import describe as streams_describe
 from ottla.groups.streams.group import StreamsGroup
@@ -103,6 +102,7 @@ class GroupMachine:
         self._consumer_heartbeat = ConsumerHeartbeat(state, progress, self._sessions, migration)
         self._classic_members = ClassicMembers(state, progress, self._sessions, migration)
         self._share_heartbeat = ShareHeartbeat(state)
+        self.share_partitions = StatePartitions(state)
         self._streams_heartbeat = StreamsHeartbeat(state)
 
     # Machine.
@@ -271,32 +271,6 @@ class GroupMachine:
     def has_share_group(self, group_id: str) -> bool:
         return group_id in self._state.share_groups
 
-    def share_group(self, group_id: str) -> ShareGroup:
-        """For inspection. ApiError if there is none."""
-        return state_partitions.share_group(self._state, group_id)
-
-    def uninitialized_share_partitions(self, group_id: str) -> Assignment:
-        return state_partitions.uninitialized(self._state, group_id)
-
-    def list_share_partitions(
-        self, group_id: str, partitions: Assignment, now_ms: int
-    ) -> Result[None]:
-        return state_partitions.list_initialized(self._state, group_id, partitions, now_ms)
-
-    def begin_share_alteration(self, group_id: str) -> Result[int]:
-        return state_partitions.begin_alteration(self._state, group_id)
-
-    def share_partitions_with_state(self, group_id: str) -> Assignment:
-        return state_partitions.with_state(self._state, group_id)
-
-    def begin_share_removal(
-        self, group_id: str, partitions: Assignment, now_ms: int
-    ) -> Result[None]:
-        return state_partitions.begin_removal(self._state, group_id, partitions, now_ms)
-
-    def end_share_removal(self, group_id: str, partitions: Assignment, now_ms: int) -> Result[None]:
-        return state_partitions.end_removal(self._state, group_id, partitions, now_ms)
-
     # Streams groups.
 
     def streams_group_heartbeat(
@@ -328,7 +302,7 @@ class GroupMachine:
         return self._commits.commit_transactional_offsets(request, api_version, now_ms)
 
     def complete_transaction(self, marker: TransactionMarker) -> Result[None]:
-        return self._commits.complete_transaction(marker)
+        return Result(None, (marker,))
 
     def fetch_offsets(
         self, request: OffsetFetchRequestGroup, *, require_stable: bool

@@ -41,7 +41,7 @@ async def handle(
                 offsets[topic_partition] = max(NO_OFFSET, partition.start_offset)
     if offsets or broker.groups.find(group_id).machine.has_share_group(group_id):
         state_epoch = await broker.groups.find(group_id).submit(
-            lambda machine, _: machine.begin_share_alteration(group_id)
+            lambda machine, _: machine.share_partitions.begin_alteration(group_id)
         )
         await set_share_offsets(broker, group_id, state_epoch, offsets)
     return AlterShareGroupOffsetsResponse(

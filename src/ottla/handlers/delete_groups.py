@@ -40,7 +40,7 @@ async def handle(
 async def _delete(broker: Broker, group_id: GroupId) -> tuple[DeletableGroupResult, ...]:
     machine = broker.groups.find(group_id).machine
     if machine.has_share_group(group_id):
-        partitions = machine.share_partitions_with_state(group_id)
+        partitions = machine.share_partitions.with_state(group_id)
         await remove_share_offsets(broker, group_id, partitions)
     return await broker.groups.find(group_id).submit(
         lambda machine, _: machine.delete_groups((group_id,))

@@ -26,8 +26,8 @@ async def handle(
     require(context, Operation.DELETE, ResourceType.GROUP, request.group_id)
     denied = denied_topics(context, Operation.READ, (topic.topic_name for topic in request.topics))
     machine = broker.groups.find(request.group_id).machine
-    machine.share_group(request.group_id).validate_delete()
-    found = machine.share_partitions_with_state(request.group_id)
+    machine.share_partitions.group(request.group_id).validate_delete()
+    found = machine.share_partitions.with_state(request.group_id)
     known = by_topic(found)
     ids = {
         topic.topic_name: broker.image.topic_id(topic.topic_name)

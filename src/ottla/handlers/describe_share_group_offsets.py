@@ -66,7 +66,7 @@ async def _group(
     """An unknown group has no progress; callers that set its start ask before it exists."""
     try:
         require(context, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id)
-        group = broker.groups.find(asked.group_id).machine.share_group(asked.group_id)
+        group = broker.groups.find(asked.group_id).machine.share_partitions.group(asked.group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             return _failed(asked.group_id, error)

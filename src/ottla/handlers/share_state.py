@@ -16,10 +16,10 @@ from ottla.handlers.internal_topics import create_internal_topic
 async def initialize_share_partitions(broker: Broker, group_id: str) -> bool:
     """Create the state of subscribed partitions; returns whether any was missing."""
     machine = broker.groups.find(group_id).machine
-    missing = machine.uninitialized_share_partitions(group_id)
+    missing = machine.share_partitions.uninitialized(group_id)
     if not missing:
         return False
-    state_epoch = machine.share_group(group_id).epoch
+    state_epoch = machine.share_partitions.group(group_id).epoch
     await set_share_offsets(
         broker, group_id, state_epoch, dict.fromkeys(sorted(missing), NO_OFFSET)
     )
@@ -45,14 +45,14 @@ async def set_share_offsets(
         broker.share.partitions.drop(key)
     listed: Assignment = frozenset(offsets)
     await broker.groups.find(group_id).submit(
-        lambda machine, now_ms: machine.list_share_partitions(group_id, listed, now_ms)
+        lambda machine, now_ms: machine.share_partitions.list_initialized(group_id, listed, now_ms)
     )
 
 
 async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assignment) -> None:
     """For a group without members. ApiError NON_EMPTY_GROUP otherwise."""
     await broker.groups.find(group_id).submit(
-        lambda machine, now_ms: machine.begin_share_removal(group_id, partitions, now_ms)
+        lambda machine, now_ms: machine.share_partitions.begin_removal(group_id, partitions, now_ms)
     )
     keys = [SharePartitionKey(group_id, *topic_partition) for topic_partition in partitions]
     for key in keys:
@@ -64,5 +64,5 @@ async def remove_share_offsets(broker: Broker, group_id: str, partitions: Assign
     for failure in filter(None, deletions):
         raise failure
     await broker.groups.find(group_id).submit(
-        lambda machine, now_ms: machine.end_share_removal(group_id, partitions, now_ms)
+        lambda machine, now_ms: machine.share_partitions.end_removal(group_id, partitions, now_ms)
     )

@@ -53,8 +53,10 @@ def beat(
 
 def initialize(coordinator: Coordinator, group: str = "g") -> None:
     machine = coordinator.machine
-    missing = machine.uninitialized_share_partitions(group)
-    coordinator.run(lambda now_ms: machine.list_share_partitions(group, missing, now_ms))
+    missing = machine.share_partitions.uninitialized(group)
+    coordinator.run(
+        lambda now_ms: machine.share_partitions.list_initialized(group, missing, now_ms)
+    )
 
 
 def assigned(response: ShareGroupHeartbeatResponse) -> list[int] | None:
@@ -138,7 +140,7 @@ def test_joining_before_there_is_state_assigns_nothing() -> None:
         assignment_epoch_record(2),
         current_record(2, 0),
     ]
-    assert coordinator.machine.uninitialized_share_partitions("g") == ALL_OF_T
+    assert coordinator.machine.share_partitions.uninitialized("g") == ALL_OF_T
 
 
 def test_partitions_with_state_are_assigned() -> None:
@@ -172,7 +174,7 @@ def test_partitions_with_state_are_assigned() -> None:
         assignment_epoch_record(3),
         current_record(3, 2, 0, 1, 2, 3),
     ]
-    assert coordinator.machine.uninitialized_share_partitions("g") == frozenset()
+    assert coordinator.machine.share_partitions.uninitialized("g") == frozenset()
     assert beat(coordinator, epoch=3).assignment is None
     assert coordinator.last_records == ()
 
@@ -245,7 +247,7 @@ def test_silence_removes_the_member_also_after_a_change_of_coordinator() -> None
     beat(coordinator, "b", epochs["b"])
     coordinator.advance(15_000)
 
-    assert set(coordinator.machine.share_group("g").members) == {"b"}
+    assert set(coordinator.machine.share_partitions.group("g").members) == {"b"}
 
 
 @pytest.mark.parametrize(
@@ -305,23 +307,26 @@ def test_only_empty_groups_are_deleted_and_time_does_not_delete_them() -> None:
 
     beat(coordinator, "a", -1)
     coordinator.advance(30 * 86_400_000)
-    assert machine.share_group("g").initialized == ALL_OF_T
+    assert machine.share_partitions.group("g").initialized == ALL_OF_T
     (result,) = coordinator.run(lambda _: machine.delete_groups(["g"])).value
 
     assert result.error_code is ErrorCode.none
-    assert coordinator.refusal(lambda: machine.share_group("g")) is ErrorCode.group_id_not_found
+    assert (
+        coordinator.refusal(lambda: machine.share_partitions.group("g"))
+        is ErrorCode.group_id_not_found
+    )
     coordinator.reload()
     assert coordinator.run(lambda _: coordinator.machine.list_groups(ALL_GROUPS)).value == ()
 
 
 def test_a_snapshot_gives_the_same_group() -> None:
     coordinator, _ = joined("a", "b")
-    before = coordinator.machine.share_group("g")
+    before = coordinator.machine.share_partitions.group("g")
     coordinator.log = list(coordinator.machine.snapshot())
 
     coordinator.reload()
 
-    after = coordinator.machine.share_group("g")
+    after = coordinator.machine.share_partitions.group("g")
     assert (after.members, after.targets, after.epoch, after.assignment_epoch) == (
         before.members,
         before.targets,
@@ -335,12 +340,12 @@ def test_offsets_can_be_set_before_a_group_exists() -> None:
     coordinator = Coordinator()
     machine = coordinator.machine
 
-    assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == 2
-    assert machine.share_group("g").state_name == "Empty"
+    assert coordinator.run(lambda _: machine.share_partitions.begin_alteration("g")).value == 2
+    assert machine.share_partitions.group("g").state_name == "Empty"
     coordinator.commit({("t", 0): 1}, group="classic")
-    refusal = coordinator.refusal(lambda: machine.begin_share_alteration("classic"))
+    refusal = coordinator.refusal(lambda: machine.share_partitions.begin_alteration("classic"))
     assert refusal is ErrorCode.group_id_not_found
-    assert coordinator.refusal(lambda: machine.begin_share_alteration("")) is (
+    assert coordinator.refusal(lambda: machine.share_partitions.begin_alteration("")) is (
         ErrorCode.invalid_group_id
     )
 
@@ -349,16 +354,20 @@ def test_offsets_of_a_group_with_members_stay() -> None:
     coordinator, _ = joined("a")
     machine = coordinator.machine
     assert (
-        coordinator.refusal(lambda: machine.begin_share_alteration("g"))
+        coordinator.refusal(lambda: machine.share_partitions.begin_alteration("g"))
         is ErrorCode.non_empty_group
     )
     beat(coordinator, "a", -1)
-    epoch = machine.share_group("g").epoch
+    epoch = machine.share_partitions.group("g").epoch
 
-    assert coordinator.run(lambda _: machine.begin_share_alteration("g")).value == epoch + 1
-    coordinator.run(lambda now_ms: machine.begin_share_removal("g", ALL_OF_T, now_ms))
-    assert machine.share_group("g").initialized == frozenset()
-    assert machine.share_group("g").epoch == epoch + 2, "state that is left is not taken up again"
+    assert (
+        coordinator.run(lambda _: machine.share_partitions.begin_alteration("g")).value == epoch + 1
+    )
+    coordinator.run(lambda now_ms: machine.share_partitions.begin_removal("g", ALL_OF_T, now_ms))
+    assert machine.share_partitions.group("g").initialized == frozenset()
+    assert machine.share_partitions.group("g").epoch == epoch + 2, (
+        "state that is left is not taken up again"
+    )
 
 
 def removing() -> Coordinator:
@@ -366,13 +375,13 @@ def removing() -> Coordinator:
     coordinator, _ = joined("a")
     beat(coordinator, "a", -1)
     machine = coordinator.machine
-    coordinator.run(lambda now_ms: machine.begin_share_removal("g", ALL_OF_T, now_ms))
+    coordinator.run(lambda now_ms: machine.share_partitions.begin_removal("g", ALL_OF_T, now_ms))
     return coordinator
 
 
 def end_removal(coordinator: Coordinator) -> None:
     machine = coordinator.machine
-    coordinator.run(lambda now_ms: machine.end_share_removal("g", ALL_OF_T, now_ms))
+    coordinator.run(lambda now_ms: machine.share_partitions.end_removal("g", ALL_OF_T, now_ms))
 
 
 def state_record(*deleting: str) -> Record:
@@ -387,19 +396,19 @@ def test_state_is_known_until_it_is_removed() -> None:
     coordinator = removing()
     assert coordinator.last_records[0] == state_record("t")
     coordinator.reload()
-    assert coordinator.machine.share_partitions_with_state("g") == ALL_OF_T
+    assert coordinator.machine.share_partitions.with_state("g") == ALL_OF_T
 
     end_removal(coordinator)
 
     assert coordinator.last_records == (state_record(),)
-    assert coordinator.machine.share_partitions_with_state("g") == frozenset()
+    assert coordinator.machine.share_partitions.with_state("g") == frozenset()
 
 
 def test_the_state_of_a_deleted_topic_need_not_be_removed() -> None:
     coordinator = removing()
     del coordinator.catalog.topics["t"]
 
-    assert coordinator.machine.share_partitions_with_state("g") == frozenset()
+    assert coordinator.machine.share_partitions.with_state("g") == frozenset()
     end_removal(coordinator)
     assert coordinator.last_records == (state_record(),)
 
@@ -413,7 +422,7 @@ def test_the_state_of_a_member_that_joined_during_the_removal_is_created_again()
     end_removal(coordinator)
 
     assert coordinator.last_records == (state_record(), epoch_record(epoch + 1, 0))
-    assert coordinator.machine.uninitialized_share_partitions("g") == ALL_OF_T
+    assert coordinator.machine.share_partitions.uninitialized("g") == ALL_OF_T
     assert assigned(beat(coordinator, "b", epoch)) == []
 
 
