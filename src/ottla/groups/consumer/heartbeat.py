@@ -7,7 +7,6 @@ what it was assigned, since it may have missed the last response.
 """
 
 from dataclasses import replace
-from typing import Any
 
 from kio.schema.consumer_group_heartbeat.v1.request import ConsumerGroupHeartbeatRequest
 from kio.schema.consumer_group_heartbeat.v1.response import (
@@ -83,7 +82,10 @@ class ConsumerHeartbeat:
             self._migration.close(classic, effects)
         effects.records.extend(draft.records)
         tell = _is_full(request) or member.assigned != before.assigned
-        return effects.result(self._response(draft.group, member, now_ms, tell_assignment=tell))
+        pace = self._state.consumer_config(request.group_id).pace
+        interval_ms = pace.next_heartbeat_ms(draft.group, now_ms)
+        assigned = member.assigned if tell else None
+        return effects.result(_response(member_id, member.epoch, interval_ms, assigned))
 
     # Finding the group.
 
@@ -160,28 +162,7 @@ class ConsumerHeartbeat:
             effects.records.append(group.assignment_record(member.resting(LEFT_TEMPORARILY_EPOCH)))
         else:
             self._sessions.remove(group, [member.member_id], now_ms, effects)
-        return effects.result(
-            ConsumerGroupHeartbeatResponse(
-                throttle_time=NO_THROTTLE,
-                error_code=ErrorCode.none,
-                member_id=member.member_id,
-                member_epoch=request.member_epoch,
-                heartbeat_interval=milliseconds(0),
-            )
-        )
-
-    def _response(
-        self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, *, tell_assignment: bool
-    ) -> ConsumerGroupHeartbeatResponse:
-        pace = self._state.consumer_config(group.group_id).pace
-        return ConsumerGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            member_epoch=i32(member.epoch),
-            heartbeat_interval=milliseconds(pace.next_heartbeat_ms(group, now_ms)),
-            assignment=_assignment(member) if tell_assignment else None,
-        )
+        return effects.result(_response(member.member_id, request.member_epoch))
 
 
 def succeed(
@@ -226,25 +207,18 @@ def _updated(
     """Fields missing from the request stay unchanged; an empty expression means none."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
-    given: dict[str, Any] = {
-        "instance_id": request.instance_id,
-        "rack_id": request.rack_id,
-        "client_id": caller.client_id,
-        "client_host": caller.client_host,
-        "subscribed_topic_names": None if names is None else tuple(sorted(set(names))),
-        "rebalance_timeout_ms": None if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
-        "server_assignor": request.server_assignor,
-    }
-    changes = {
-        name: value
-        for name, value in given.items()
-        if value is not None and value != getattr(member, name)
-    }
+    member = member.updated(
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        subscribed_topic_names=None if names is None else tuple(sorted(set(names))),
+        rebalance_timeout_ms=None if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        server_assignor=request.server_assignor,
+    )
     if regex is not None and (regex or None) != member.subscribed_topic_regex:
-        changes["subscribed_topic_regex"] = regex or None
-    if member.classic is not None:
-        changes["classic"] = None
-    return replace(member, **changes) if changes else member
+        member = replace(member, subscribed_topic_regex=regex or None)
+    return member if member.classic is None else replace(member, classic=None)
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
@@ -258,10 +232,23 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
     return request.member_epoch == JOIN_EPOCH or (says_subscription and says_rest)
 
 
-def _assignment(member: ConsumerMember) -> ResponseAssignment:
+def _response(
+    member_id: str, epoch: int, interval_ms: int = 0, assigned: Assignment | None = None
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        member_id=member_id,
+        member_epoch=i32(epoch),
+        heartbeat_interval=milliseconds(interval_ms),
+        assignment=None if assigned is None else _assignment(assigned),
+    )
+
+
+def _assignment(assigned: Assignment) -> ResponseAssignment:
     return ResponseAssignment(
         topic_partitions=tuple(
             TopicPartitions(topic_id=topic_id, partitions=tuple(map(i32, partitions)))
-            for topic_id, partitions in by_topic(member.assigned).items()
+            for topic_id, partitions in by_topic(assigned).items()
         )
     )

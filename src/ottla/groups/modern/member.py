@@ -29,6 +29,15 @@ class ModernMember(ABC, Generic[A]):
     previous_epoch: int = -1
     assigned: A
 
+    def updated(self, **given: Any) -> Self:
+        """With the given values, except those that are None: these stay as they are."""
+        changes = {
+            name: value
+            for name, value in given.items()
+            if value is not None and value != getattr(self, name)
+        }
+        return replace(self, **changes) if changes else self
+
     @property
     def subscription(self) -> Subscription:
         return Subscription(self.subscribed_topic_names)

@@ -23,7 +23,7 @@ from ottla.groups.state import CoordinatorState
 from ottla.groups.streams.group import StreamsGroup
 from ottla.machine.catalog import TopicCatalog
 from ottla.machine.result import Result
-from ottla.machine.transactional import Transactional, TransactionMarker
+from ottla.machine.transactional import Transactional
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.protocol.hot_offset_commit import (
     CommittedPartition,
@@ -173,9 +173,6 @@ class OffsetCommits:
             raise ApiError(
                 ErrorCode.invalid_producer_epoch, f"the producer's epoch is {epoch} by now"
             )
-
-    def complete_transaction(self, marker: TransactionMarker) -> Result[None]:
-        return Result(None, (marker,))
 
     def _keep_alive(self, group: Group, member_id: str, now_ms: int) -> None:
         """A member of a classic group that commits is alive."""

@@ -5,8 +5,6 @@ changed or when it sends its subscription. An epoch that is neither its own nor 
 fences it: it must join again.
 """
 
-from dataclasses import replace
-
 from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
 from kio.schema.share_group_heartbeat.v1.response import (
     Assignment as ResponseAssignment,
@@ -18,7 +16,6 @@ from kio.schema.share_group_heartbeat.v1.response import (
 from kio.static.primitive import i32
 
 from ottla.groups.caller import Caller
-from ottla.groups.modern.assignment_pace import Pace
 from ottla.groups.modern.sessions import MemberSessions
 from ottla.groups.modern.validation import (
     JOIN_EPOCH,
@@ -28,7 +25,7 @@ from ottla.groups.modern.validation import (
     require,
     validate_size,
 )
-from ottla.groups.partitions import by_topic
+from ottla.groups.partitions import Assignment, by_topic
 from ottla.groups.share.group import Draft, ShareGroup
 from ottla.groups.share.member import ShareMember
 from ottla.groups.share.target import assignable, assignable_hash, write_target
@@ -73,7 +70,10 @@ class ShareHeartbeat:
         member = self._advance(draft, member, now_ms)
         self.sessions.keep_alive(request.group_id, member, now_ms)
         tell = request.subscribed_topic_names is not None or member.assigned != before.assigned
-        response = self._response(draft.group, member, now_ms, tell_assignment=tell)
+        pace = self._state.share_config(request.group_id).pace
+        interval_ms = pace.next_heartbeat_ms(draft.group, now_ms)
+        assigned = member.assigned if tell else None
+        response = _response(member.member_id, member.epoch, interval_ms, assigned)
         return Result(response, tuple(draft.records))
 
     def _open(self, request: ShareGroupHeartbeatRequest) -> ShareGroup:
@@ -107,7 +107,7 @@ class ShareHeartbeat:
         self._state.topics_seen[group_id] = version
 
     def _advance(self, draft: Draft, member: ShareMember, now_ms: int) -> ShareMember:
-        if self._pace(draft.group).is_target_due(draft.group, now_ms):
+        if self._state.share_config(draft.group.group_id).pace.is_target_due(draft.group, now_ms):
             write_target(draft, self._state.catalog, now_ms)
         group = draft.group
         moved = member.moved_to(group.assignment_epoch, group.target(member.member_id))
@@ -123,29 +123,8 @@ class ShareHeartbeat:
         if group is None:
             raise no_group("share", request.group_id)
         member = group.member(request.member_id)
-        response = ShareGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            member_epoch=i32(LEAVE_EPOCH),
-            heartbeat_interval=milliseconds(0),
-        )
+        response = _response(member.member_id, LEAVE_EPOCH)
         return Result(response, self.sessions.removal(group, member.member_id, now_ms).records)
-
-    def _pace(self, group: ShareGroup) -> Pace:
-        return self._state.share_config(group.group_id).pace
-
-    def _response(
-        self, group: ShareGroup, member: ShareMember, now_ms: int, *, tell_assignment: bool
-    ) -> ShareGroupHeartbeatResponse:
-        return ShareGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            member_epoch=i32(member.epoch),
-            heartbeat_interval=milliseconds(self._pace(group).next_heartbeat_ms(group, now_ms)),
-            assignment=_assignment(member) if tell_assignment else None,
-        )
 
 
 def _validate(request: ShareGroupHeartbeatRequest) -> None:
@@ -165,21 +144,31 @@ def _updated(
 ) -> ShareMember:
     """Fields missing from the request stay unchanged."""
     names = request.subscribed_topic_names
-    return replace(
-        member,
-        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+    return member.updated(
+        rack_id=request.rack_id,
         client_id=caller.client_id,
         client_host=caller.client_host,
-        subscribed_topic_names=(
-            member.subscribed_topic_names if names is None else tuple(sorted(set(names)))
-        ),
+        subscribed_topic_names=None if names is None else tuple(sorted(set(names))),
     )
 
 
-def _assignment(member: ShareMember) -> ResponseAssignment:
+def _response(
+    member_id: str, epoch: int, interval_ms: int = 0, assigned: Assignment | None = None
+) -> ShareGroupHeartbeatResponse:
+    return ShareGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        member_id=member_id,
+        member_epoch=i32(epoch),
+        heartbeat_interval=milliseconds(interval_ms),
+        assignment=None if assigned is None else _assignment(assigned),
+    )
+
+
+def _assignment(assigned: Assignment) -> ResponseAssignment:
     return ResponseAssignment(
         topic_partitions=tuple(
             TopicPartitions(topic_id=topic_id, partitions=tuple(map(i32, partitions)))
-            for topic_id, partitions in by_topic(member.assigned).items()
+            for topic_id, partitions in by_topic(assigned).items()
         )
     )

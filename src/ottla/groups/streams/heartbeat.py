@@ -10,7 +10,7 @@ As in Kafka 4.3 there are no static members, warm-up tasks, regular expressions 
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kio.schema.streams_group_heartbeat.v0.request import StreamsGroupHeartbeatRequest
 from kio.schema.streams_group_heartbeat.v0.response import (
@@ -234,21 +234,7 @@ class StreamsHeartbeat:
         if group is None:
             raise no_group("streams", request.group_id)
         member = group.member(request.member_id)
-        response = StreamsGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            member_epoch=i32(LEAVE_EPOCH),
-            heartbeat_interval=milliseconds(0),
-            acceptable_recovery_lag=i32(0),
-            task_offset_interval=milliseconds(0),
-            status=None,
-            active_tasks=None,
-            standby_tasks=None,
-            warmup_tasks=None,
-            endpoint_information_epoch=i32(0),
-            partitions_by_user_endpoint=None,
-        )
+        response = _response(member.member_id, LEAVE_EPOCH)
         removal = self.sessions.removal(group, member.member_id, now_ms)
         return Result(StreamsHeartbeatResult(response), removal.records)
 
@@ -284,21 +270,14 @@ class StreamsHeartbeat:
         endpoints = None
         if endpoint_epoch != request.endpoint_information_epoch:
             endpoints = partitions_by_endpoint(group, self._state.catalog)
-        assigned = member.assigned if tell_assignment else None
-        return StreamsGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.none,
-            member_id=member.member_id,
-            member_epoch=i32(member.epoch),
-            heartbeat_interval=milliseconds(
-                self._config(group_id).pace.next_heartbeat_ms(group, now_ms)
-            ),
-            acceptable_recovery_lag=i32(0),
-            task_offset_interval=milliseconds(0),
-            status=(),
-            active_tasks=None if assigned is None else _task_ids(assigned.active),
-            standby_tasks=None if assigned is None else _task_ids(assigned.standby),
-            warmup_tasks=None if assigned is None else _task_ids(assigned.warmup),
+        response = _response(
+            member.member_id,
+            member.epoch,
+            self._config(group_id).pace.next_heartbeat_ms(group, now_ms),
+            member.assigned if tell_assignment else None,
+        )
+        return replace(
+            response,
             endpoint_information_epoch=i32(endpoint_epoch),
             partitions_by_user_endpoint=endpoints,
         )
@@ -335,19 +314,38 @@ def _updated(
     """Fields missing from the request stay unchanged."""
     rebalance_timeout_ms = in_milliseconds(request.rebalance_timeout)
     endpoint, tags = request.user_endpoint, request.client_tags
-    given: dict[str, Any] = {
-        "rack_id": request.rack_id,
-        "client_id": caller.client_id,
-        "client_host": caller.client_host,
-        "rebalance_timeout_ms": None if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
-        "topology_epoch": None if request.topology is None else request.topology.epoch,
-        "process_id": request.process_id,
-        "user_endpoint": endpoint and Endpoint(host=endpoint.host, port=endpoint.port),
-        "client_tags": None
+    return member.updated(
+        rack_id=request.rack_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        rebalance_timeout_ms=None if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        topology_epoch=None if request.topology is None else request.topology.epoch,
+        process_id=request.process_id,
+        user_endpoint=endpoint and Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=None
         if tags is None
         else tuple(KeyValue(key=tag.key, value=tag.value) for tag in tags),
-    }
-    return replace(member, **{name: value for name, value in given.items() if value is not None})
+    )
+
+
+def _response(
+    member_id: str, epoch: int, interval_ms: int = 0, assigned: TaskAssignment | None = None
+) -> StreamsGroupHeartbeatResponse:
+    return StreamsGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.none,
+        member_id=member_id,
+        member_epoch=i32(epoch),
+        heartbeat_interval=milliseconds(interval_ms),
+        acceptable_recovery_lag=i32(0),
+        task_offset_interval=milliseconds(0),
+        status=None,
+        active_tasks=None if assigned is None else _task_ids(assigned.active),
+        standby_tasks=None if assigned is None else _task_ids(assigned.standby),
+        warmup_tasks=None if assigned is None else _task_ids(assigned.warmup),
+        endpoint_information_epoch=i32(0),
+        partitions_by_user_endpoint=None,
+    )
 
 
 def _task_ids(tasks: Tasks) -> tuple[TaskIds, ...]:
