@@ -52,7 +52,7 @@ def membership_keys(kind: str, assigned: str = "partition") -> MembershipKeys:
         bounded_key(
             f"{kind}.assignment.interval.ms",
             Limit(1_000, least=0),
-            f"The longest interval between two assignments of a {kind} group. The actual interval is"
+            f"The longest interval between two assignments of a {kind} group. The actual one is"
             f" 0.1 ms per member and {assigned}, and zero for fewer than 100 of them.",
             low=Limit(0, least=0),
             high=Limit(15_000, least=0),

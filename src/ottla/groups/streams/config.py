@@ -27,7 +27,7 @@ GROUP_STREAMS_NUM_STANDBY_REPLICAS = broker_key_of(STREAMS_NUM_STANDBY_REPLICAS)
 GROUP_STREAMS_MAX_STANDBY_REPLICAS = int_key(
     "group.streams.max.standby.replicas",
     2,
-    "Maximum of streams.num.standby.replicas.",
+    "The most that streams.num.standby.replicas counts for.",
     validator=at_least(0),
 )
 GROUP_STREAMS_MAX_SIZE = int_key(
