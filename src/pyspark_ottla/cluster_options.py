@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from ottla.client.wire.cluster import Cluster, parse_servers
+from ottla.client.wire.cluster import Cluster
 from ottla.client.wire.security import Security
+from ottla.protocol.addresses import parse_servers
 from pyspark_ottla.options import OptionError, OptionValues
 from pyspark_ottla.security_options import NAMES as SECURITY_NAMES
 from pyspark_ottla.security_options import default_servers, parse_security
