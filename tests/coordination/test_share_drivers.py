@@ -259,7 +259,7 @@ def fetched_with_reads_in_threads(
 ) -> tuple[tuple[AcquiredRange, ...], int]:
     """The records acquired by a fetch, and its number of reads in a thread."""
     led, topic_partition = find(node), TopicIdPartition(*key(node)[1:])
-    executor = CountingExecutor(node.broker.executor)
+    executor = CountingExecutor(node.broker.process.executor)
 
     async def fetch() -> dict[TopicIdPartition, ShareFetched]:
         loop = asyncio.get_running_loop()
@@ -305,7 +305,11 @@ def test_what_is_held_for_one_who_goes_meanwhile_is_put_back_uncounted(
 
     async def fetch(*, goes: bool) -> dict[TopicIdPartition, ShareFetched]:
         fetch = DelayedShareFetch(
-            "a", {topic_partition: led}, TERMS, asyncio.get_running_loop(), node.broker.executor
+            "a",
+            {topic_partition: led},
+            TERMS,
+            asyncio.get_running_loop(),
+            node.broker.process.executor,
         )
 
         def acquire_and_go(

@@ -63,7 +63,8 @@ def node(start_node, elsewhere):
     node = start_node()
     node.call(handle_create_topics, creation(topic("orders", 1, 1)))
     node.partition(*ORDERS)
-    node.use(dataclasses.replace(node.broker, remote_transactions=elsewhere))
+    transactions = node.broker.transactions._replace(remote=elsewhere)
+    node.use(dataclasses.replace(node.broker, transactions=transactions))
     return node
 
 
@@ -104,7 +105,7 @@ def end_offset(node):
 def marker_of(node, epoch, *, version=0):
     async def write():
         marker = TransactionMarker(7, epoch, 0, committed=True)
-        await node.broker.markers.write(ORDERS, marker, version)
+        await node.broker.transactions.markers.write(ORDERS, marker, version)
 
     return write
 

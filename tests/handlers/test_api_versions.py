@@ -24,7 +24,8 @@ def asking(name="librdkafka", version="2.12.0"):
 
 def test_the_versions_are_those_of_the_table(start_node):
     node = start_node()
-    node.use(replace(node.broker, api_versions={0: (0, 13), 18: (0, 4)}))
+    settings = node.broker.settings._replace(api_versions={0: (0, 13), 18: (0, 4)})
+    node.use(replace(node.broker, settings=settings))
     response = node.call(handle_api_versions, asking())
     assert response == ApiVersionsResponse(
         error_code=ErrorCode.none,

@@ -55,7 +55,8 @@ def test_other_endpoints_are_refused(node, endpoint_type, code):
 
 
 def test_a_listener_of_controllers_tells_of_the_nodes_that_have_it(node):
-    node.use(replace(node.broker, controller_listeners=frozenset({"PLAINTEXT"})))
+    settings = node.broker.settings._replace(controller_listeners=frozenset({"PLAINTEXT"}))
+    node.use(replace(node.broker, settings=settings))
     response = node.call(handle_describe_cluster, asking(endpoint_type=2))
     assert (response.error_code, response.endpoint_type) == (ErrorCode.none, 2)
     assert [broker.broker_id for broker in response.brokers] == [1]

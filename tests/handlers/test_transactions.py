@@ -50,7 +50,7 @@ def start_with_topics(start_node, **arguments):
     node = start_node(transaction_state_log_num_partitions=1, **arguments)
     node.call(handle_create_topics, creation(topic("orders", 2, 1), topic("prices", 1, 1)))
     node.call(handle_find_coordinator, FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)))
-    node.run(until(lambda: node.broker.transactions.is_served(0)))
+    node.run(until(lambda: node.broker.transactions.coordinators.is_served(0)))
     return node
 
 
@@ -108,7 +108,7 @@ def end_offset(node, name, partition):
 
 
 def wait(node, seconds):
-    node.run(node.broker.completion.wait("x", seconds))
+    node.run(node.broker.transactions.completion.wait("x", seconds))
 
 
 def wait_for_marker(node, name, partition):
@@ -261,7 +261,7 @@ def test_a_marker_of_the_transaction_before_does_not_end_what_a_newer_client_com
 
     def write(epoch):
         marker = TransactionMarker(producer.producer_id, epoch, 0, committed=True)
-        node.run(node.broker.markers.write(topic_partition, marker, 2))
+        node.run(node.broker.transactions.markers.write(topic_partition, marker, 2))
 
     with pytest.raises(ApiError) as late:
         write(producer.producer_epoch)

@@ -100,7 +100,7 @@ class Acknowledgement:
         self._reply = reply
         self._header = header
         self._throttle_ms = throttle_ms
-        self.deadline_ms = self._broker.clock.monotonic_ms() + timeout_ms
+        self.deadline_ms = self._broker.process.clock.monotonic_ms() + timeout_ms
         if self._awaited:
             self._broker.replicas.delayed_produces.add(self)
         else:

@@ -149,7 +149,7 @@ async def _verify(
     transaction: AddPartitionsToTxnTransaction,
     topic_partitions: list[TopicPartition],
 ) -> Codes:
-    return await broker.transactions.find(transaction.transactional_id).submit(
+    return await broker.transactions.coordinators.find(transaction.transactional_id).submit(
         lambda machine, _: machine.verify_partitions(
             transaction.transactional_id, _producer(transaction), topic_partitions
         )

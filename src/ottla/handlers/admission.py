@@ -80,7 +80,7 @@ class Admission:
             if not _is_open(partition, header):
                 topic_partitions.append(partition.log.topic_partition)
         if producer is None or (
-            not topic_partitions and producer.id not in self._broker.pending_writes
+            not topic_partitions and producer.id not in self._broker.transactions.pending_writes
         ):
             return None
         return Write(self._transactional_id, producer, tuple(topic_partitions))

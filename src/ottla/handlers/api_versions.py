@@ -50,7 +50,7 @@ def handle(
     _validate_destination(broker, request)
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
-        api_keys=_api_keys(tuple(broker.api_versions.items())),
+        api_keys=_api_keys(tuple(broker.settings.api_versions.items())),
         throttle_time=NO_THROTTLE,
         supported_features=SUPPORTED_FEATURES,
         finalized_features_epoch=i64(broker.metadata_end_offset()),

@@ -3,9 +3,7 @@
 Handlers are stateless; everything lasting is in one of these drivers.
 """
 
-from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -28,12 +26,11 @@ from ottla.replication.follower_sessions import FollowerSessions
 from ottla.replication.manager import ReplicaManager
 from ottla.runtime.broker_connections import BrokerConnections
 from ottla.runtime.client_metrics import ClientMetrics
-from ottla.runtime.clock import Clock
 from ottla.runtime.controller import Controller
 from ottla.runtime.fenced_brokers import FencedBrokers
+from ottla.runtime.process import Process
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.quorum_requests import QuorumRequests
-from ottla.runtime.supervisor import Supervisor
 from ottla.security.authorizer import UNLIMITED, Access, Authorizer
 from ottla.security.client_quotas import ClientQuotas
 from ottla.storage.manager import LogManager
@@ -43,6 +40,24 @@ if TYPE_CHECKING:
     from ottla.transactions.coordinator import TransactionMachine
 
 _NEVER: Final = 1 << 15  # No API has this version.
+
+
+class TransactionDrivers(NamedTuple):
+    coordinators: "Coordinators[TransactionMachine]"
+    completion: TransactionCompletion
+    markers: TransactionMarkers
+    remote: RemoteTransactions  # Transactions coordinated by other brokers.
+    pending_writes: PendingWrites
+
+
+class Settings(NamedTuple):
+    """What the configuration of the broker means for handlers."""
+
+    fetch_bytes_max: int
+    reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
+    api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
+    controller_listeners: frozenset[str] = frozenset()  # Reserved for controllers, as in Kafka.
+    keys_off: frozenset[int] = frozenset()  # APIs disabled by the configuration.
 
 
 @entity
@@ -62,26 +77,15 @@ class Broker:
     directory_moves: DirectoryMoves
     follower_sessions: FollowerSessions
     groups: "Coordinators[GroupMachine]"
-    transactions: "Coordinators[TransactionMachine]"
+    transactions: TransactionDrivers
     coordinators_elsewhere: ServingCoordinators
-    completion: TransactionCompletion
-    markers: TransactionMarkers
-    remote_transactions: RemoteTransactions  # Transactions coordinated by other brokers.
-    pending_writes: PendingWrites
     share: ShareGroups
     logs: LogManager
-    clock: Clock
-    loop: AbstractEventLoop
-    executor: Executor  # For work that waits for the disk.
-    supervisor: Supervisor
+    process: Process
+    settings: Settings
     quotas: ClientQuotas
-    fetch_bytes_max: int
-    reads_from_nearest: bool  # Consumers are sent to the replica in their rack.
     client_metrics: ClientMetrics
     new_uuid: Callable[[], UUID]
-    api_versions: Mapping[int, tuple[int, int]]  # Lowest and highest version by API key.
-    controller_listeners: frozenset[str] = frozenset()  # Reserved for controllers, as in Kafka.
-    keys_off: frozenset[int] = frozenset()  # APIs disabled by the configuration.
     authorizer: Authorizer | None = None  # Without one, everything is allowed.
     apis: dict[int, ApiCounters] = field(default_factory=dict)  # By API key.
 

@@ -42,8 +42,8 @@ async def handle(
     """Runs in a thread, because it removes segments from disk."""
     denied = denied_topics(context, Operation.DELETE, (topic.name for topic in request.topics))
     asked_partitions = list(_asked_partitions(request))
-    outcomes = await broker.loop.run_in_executor(
-        broker.executor,
+    outcomes = await broker.process.loop.run_in_executor(
+        broker.process.executor,
         lambda: [
             DENIED.code if topic in denied else _delete(broker, topic, asked)
             for topic, asked in asked_partitions
@@ -105,7 +105,7 @@ async def _result(
     leader = outcome
     if leader.partition.leader is not leader:  # The next leader may not have deleted them.
         return _failed(asked, ErrorCode.not_leader_or_follower)
-    followed: asyncio.Future[ApiError | None] = broker.loop.create_future()
+    followed: asyncio.Future[ApiError | None] = broker.process.loop.create_future()
     leader.on_deleted(
         leader.partition.log.log_start_offset,
         lambda error: None if followed.done() else followed.set_result(error),

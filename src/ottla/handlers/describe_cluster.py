@@ -22,7 +22,7 @@ CONTROLLERS = 2
 def handle(
     broker: Broker, context: RequestContext, request: DescribeClusterRequest
 ) -> DescribeClusterResponse:
-    is_of_controllers = context.listener_name in broker.controller_listeners
+    is_of_controllers = context.listener_name in broker.settings.controller_listeners
     if request.endpoint_type == CONTROLLERS and not is_of_controllers:
         raise ApiError(
             ErrorCode.mismatched_endpoint_type, "this is a broker; ask a controller's listener"

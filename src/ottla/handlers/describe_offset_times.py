@@ -27,8 +27,8 @@ async def handle(
     broker: Broker, _: RequestContext, request: DescribeOffsetTimesRequest
 ) -> DescribeOffsetTimesResponse:
     """Runs in a thread, because it may wait for the disk."""
-    return await broker.loop.run_in_executor(
-        broker.executor, _response, request, partial(_partition, broker)
+    return await broker.process.loop.run_in_executor(
+        broker.process.executor, _response, request, partial(_partition, broker)
     )
 
 

@@ -27,7 +27,7 @@ async def handle(
 ) -> DescribeTransactionsResponse:
     def begin(transactional_id: TransactionalId) -> "Future[TransactionState]":
         require(context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-        return broker.transactions.find(transactional_id).submit(
+        return broker.transactions.coordinators.find(transactional_id).submit(
             lambda machine, _: machine.describe(transactional_id)
         )
 

@@ -150,7 +150,7 @@ def _handle(broker: Broker, call: _Call) -> None:
         )
     elif isinstance(outcome, CoroutineType):
         reply = session.reply(call.api.overtakers)
-        broker.supervisor.start(call.api.name, _answer_later(call, reply, outcome))
+        broker.process.supervisor.start(call.api.name, _answer_later(call, reply, outcome))
     else:
         session.send_now(call.frame_of(outcome))
 

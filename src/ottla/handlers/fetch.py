@@ -109,7 +109,7 @@ def handle_fetch(
     find: FindPartition = replicas.find_readable if version >= RACK_FROM else replicas.find
     if broker.authorizer is not None:
         find = _only_readable(broker, session, wanted, find)
-    fetch = DelayedFetch(find, wanted, terms, broker.loop, answer, replicas.counters)
+    fetch = DelayedFetch(find, wanted, terms, broker.process.loop, answer, replicas.counters)
     fetch.start()
     if not fetch.done:
         session.call_on_close(fetch.cancel)
@@ -147,13 +147,13 @@ def _terms(
     broker: Broker, session: Session, header: RequestHeader, request: FetchRequest
 ) -> FetchTerms:
     choose_replica: ChooseReplica | None = None
-    if request.rack_id and broker.reads_from_nearest:
+    if request.rack_id and broker.settings.reads_from_nearest:
         rack_id = request.rack_id
 
         def choose_replica(partition: Partition, offset: int) -> int:
             return nearest_replica(broker.image, broker.node_id, partition, offset, rack_id)
 
-    limit = broker.fetch_bytes_max
+    limit = broker.settings.fetch_bytes_max
     if broker.quotas.enabled:
         limit = fetch_bytes_max(broker, session, header.client_id)
     max_bytes = min(request.max_bytes, limit)

@@ -94,7 +94,7 @@ def _coordinators(broker: Broker, request: FindCoordinatorRequest) -> AnyCoordin
         case 0:
             return broker.groups
         case 1:
-            return broker.transactions
+            return broker.transactions.coordinators
         case 2:
             for key in request.coordinator_keys:
                 parse_coordinator_key(key)

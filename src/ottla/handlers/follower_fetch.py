@@ -73,4 +73,4 @@ def handle_follower_fetch(
     by_id = header.api_version >= TOPIC_ID_FROM
     if request.session_epoch <= 0:
         session.call_on_close(end)
-    found.fetch(request, broker.fetch_bytes_max, by_id=by_id, respond=respond)
+    found.fetch(request, broker.settings.fetch_bytes_max, by_id=by_id, respond=respond)

@@ -115,7 +115,9 @@ async def _start_anew(broker: Broker, partition: Partition, offset: int) -> Stor
     partition.is_being_truncated = True
     try:
         offsets = {partition.log.topic_partition: offset}
-        await broker.loop.run_in_executor(broker.executor, broker.logs.start_anew, offsets)
+        await broker.process.loop.run_in_executor(
+            broker.process.executor, broker.logs.start_anew, offsets
+        )
     except StorageError as error:
         return error
     finally:
@@ -140,7 +142,7 @@ async def _committed(broker: Broker, leader: PartitionLeader, offset: int) -> No
 
 
 def _outcome(broker: Broker) -> tuple["asyncio.Future[ApiError | None]", Waiter]:
-    outcome: asyncio.Future[ApiError | None] = broker.loop.create_future()
+    outcome: asyncio.Future[ApiError | None] = broker.process.loop.create_future()
     return outcome, lambda error: None if outcome.done() else outcome.set_result(error)
 
 

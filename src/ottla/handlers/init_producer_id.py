@@ -78,7 +78,7 @@ async def _init(
         response = await _ask(broker, transactional_id, request)
         if response.error_code is ErrorCode.concurrent_transactions:
             # This request is aborting what was open.
-            await broker.completion.wait(transactional_id, COMPLETION_WAIT_S)
+            await broker.transactions.completion.wait(transactional_id, COMPLETION_WAIT_S)
             response = await _ask(broker, transactional_id, request)
     except ApiError as error:
         response = error_response(request, error)

@@ -66,8 +66,8 @@ def handle(
     version = context.api_version
     denied = denied_topics(context, Operation.DESCRIBE, (topic.name for topic in request.topics))
     if any(_reads_files(each.timestamp) for topic in request.topics for each in topic.partitions):
-        return broker.loop.run_in_executor(
-            broker.executor, _answer, broker, request, version, denied
+        return broker.process.loop.run_in_executor(
+            broker.process.executor, _answer, broker, request, version, denied
         )
     return _answer(broker, request, version, denied)
 

@@ -30,7 +30,7 @@ async def handle(
             runtime.submit(
                 lambda machine, now_ms: machine.list_transactions(request, matches, now_ms)
             )
-            for runtime in broker.transactions.all()
+            for runtime in broker.transactions.coordinators.all()
         )
     )
     return ListTransactionsResponse(

@@ -40,7 +40,7 @@ def handle_metadata_fetch(
         reply.send((_frame(header, error_response(request, not_a_node(session))),))
         return
     session.receiver.become_peer()
-    broker.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
+    broker.process.supervisor.start("metadata fetch", _answer(broker, reply, header, request))
 
 
 def handle_only_metadata_fetch(

@@ -115,7 +115,7 @@ def _produce_in_transaction(
     else:
         # The frame is only valid during this call.
         kept = request._replace(topics=[_kept(topic) for topic in request.topics])
-        turn = broker.pending_writes.queue(waiting.producer.id)
+        turn = broker.transactions.pending_writes.queue(waiting.producer.id)
 
         async def append_when_admitted() -> None:
             async with turn:
@@ -126,7 +126,7 @@ def _produce_in_transaction(
                 admission.end()
                 reply.let_pass(_OVERTAKERS)
 
-        broker.supervisor.start("Produce", append_when_admitted())
+        broker.process.supervisor.start("Produce", append_when_admitted())
 
 
 def _append_and_answer(
@@ -180,7 +180,7 @@ def _append_all(
     them have failed already."""
     _, acks, _, produced_topics = request
     find = broker.replicas.find
-    now_ms = broker.clock.now_ms()
+    now_ms = broker.process.clock.now_ms()
     delayed: Acknowledgement | None = None
     unsynced: list[Unsynced] | None = None
     topics = refused  # The other results are appended.

@@ -35,8 +35,8 @@ async def handle(
     samples: list[Sample] = []
     if request.metrics:
         try:
-            samples = await broker.loop.run_in_executor(
-                broker.executor, _read, known.bytes_max, request
+            samples = await broker.process.loop.run_in_executor(
+                broker.process.executor, _read, known.bytes_max, request
             )
         except ApiError as error:
             instance.last_error = error.code

@@ -175,7 +175,7 @@ async def _fetch(
             partitions[topic_partition] = led
         except ApiError as error:
             errors[topic_partition] = error.with_traceback(None)
-    bytes_max = broker.fetch_bytes_max
+    bytes_max = broker.settings.fetch_bytes_max
     if broker.quotas.enabled:
         bytes_max = max(1, fetch_bytes_max(broker, context.session, context.client_id))
     terms = ShareFetchTerms(
@@ -188,7 +188,7 @@ async def _fetch(
         hold_ms=request.hold_ms,
     )
     fetch = DelayedShareFetch(
-        session.key.member_id, partitions, terms, broker.loop, broker.executor
+        session.key.member_id, partitions, terms, broker.process.loop, broker.process.executor
     )
     session.abandon = fetch.abandon
     if context.session.receiver.eof or not broker.share.sessions.has(session):

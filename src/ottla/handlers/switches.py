@@ -39,7 +39,7 @@ def validate_on(broker: Broker, api_key: int) -> None:
         return
     if not feature_level(broker.image, feature):
         raise ApiError(ErrorCode.unsupported_version, f"{feature} is at level 0")
-    if api_key in broker.keys_off:
+    if api_key in broker.settings.keys_off:
         raise ApiError(
             ErrorCode.unsupported_version,
             "group.coordinator.rebalance.protocols does not include this protocol",

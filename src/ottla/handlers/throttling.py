@@ -61,10 +61,10 @@ def fetch_bytes_max(broker: Broker, session: Session, client_id: str | None) -> 
     """More would be throttled for certain."""
     known, _ = _known(broker, session, client_id)
     if known.fetch is None:
-        return broker.fetch_bytes_max
+        return broker.settings.fetch_bytes_max
     windows = broker.quotas.windows
     allowed_s = (windows.number - 1) * windows.size_ms / 1000
-    return min(broker.fetch_bytes_max, int(known.fetch.bound * allowed_s))
+    return min(broker.settings.fetch_bytes_max, int(known.fetch.bound * allowed_s))
 
 
 def throttled(
@@ -99,7 +99,7 @@ def end_request(broker: Broker, session: Session, client_id: str | None) -> None
 
 
 def _known(broker: Broker, session: Session, client_id: str | None) -> tuple[SessionQuotas, float]:
-    now_ms = broker.clock.monotonic_ms()
+    now_ms = broker.process.clock.monotonic_ms()
     known = broker.quotas.of(session.quotas, session.principal.name, client_id, now_ms)
     session.quotas = known
     return known, now_ms

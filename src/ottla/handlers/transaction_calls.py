@@ -33,13 +33,13 @@ async def call(
     except ApiError as error:
         if error.code is not ErrorCode.concurrent_transactions:
             raise
-    await broker.completion.wait(transactional_id, wait_s)
+    await broker.transactions.completion.wait(transactional_id, wait_s)
     return await call_once(broker, transactional_id, operation)
 
 
 async def call_once(broker: Broker, transactional_id: str, operation: Operation[R]) -> R:
     """Does not wait for a transaction that is being completed."""
-    runtime = broker.transactions.find(transactional_id)
+    runtime = broker.transactions.coordinators.find(transactional_id)
     try:
         return await runtime.submit(lambda machine, now_ms: operation(machine, now_ms, None))
     except ProducerIdNeeded:

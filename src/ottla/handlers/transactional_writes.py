@@ -100,7 +100,7 @@ async def ask_elsewhere(
     """
     guards = Guards(write, partitions, added_here=added_here)
     transaction = AskedTransaction(write.transactional_id, *write.producer)
-    remote = broker.remote_transactions
+    remote = broker.transactions.remote
     try:
         if added_here:
             await remote.add(transaction, write.partitions)
@@ -114,7 +114,7 @@ async def ask_elsewhere(
 
 def is_asked_elsewhere(broker: Broker, transactional_id: str, *, added_here: bool) -> bool:
     """Whether a coordinator must be asked, and it is on another broker."""
-    return broker.remote_transactions.is_elsewhere(transactional_id) and (
+    return broker.transactions.remote.is_elsewhere(transactional_id) and (
         added_here or _is_verification_enabled(broker)
     )
 
@@ -131,7 +131,7 @@ def validate_in_transaction(
     """
     if not added_here and not _is_verification_enabled(broker):
         return
-    machine = broker.transactions.find(write.transactional_id).machine
+    machine = broker.transactions.coordinators.find(write.transactional_id).machine
     verified = machine.verify_partitions(write.transactional_id, write.producer, write.partitions)
     assert not isinstance(verified.response, Deferred), "a look at the state does not wait"
     for partition, code in verified.response.items():

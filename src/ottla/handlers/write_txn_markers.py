@@ -64,7 +64,9 @@ async def _write_one(
     )
     try:
         async with asyncio.timeout(COMMIT_WAIT_S):
-            await broker.markers.write(topic_partition, content, marker.transaction_version)
+            await broker.transactions.markers.write(
+                topic_partition, content, marker.transaction_version
+            )
     except ApiError as error:
         return error.code
     except TimeoutError:

@@ -1,10 +1,9 @@
 """Builds what request handlers use from the parts of a node."""
 
 from ottla.controller.config import BROKER_SESSION_TIMEOUT_MS
-from ottla.coordination.pending_writes import PendingWrites
 from ottla.groups.config import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from ottla.handlers.api import claimed_versions
-from ottla.handlers.broker import Broker
+from ottla.handlers.broker import Broker, Settings
 from ottla.handlers.switches import keys_off
 from ottla.handlers.table import API_TABLE, TELEMETRY_KEYS
 from ottla.network.security_config import CONTROLLER_LISTENER_NAMES
@@ -27,8 +26,7 @@ def make_broker(
     registration: Registration,
     coordination: Coordination,
 ) -> Broker:
-    values, replicas, transactions = parts.values, parts.replicas, coordination.transactions
-    clock, executor = parts.process.clock, parts.process.executor
+    values, replicas = parts.values, parts.replicas
     serves_metrics = has_metrics(values)
     session_s = values[BROKER_SESSION_TIMEOUT_MS] / 1000
     controllers: tuple[str, ...] = values[CONTROLLER_LISTENER_NAMES]
@@ -52,34 +50,29 @@ def make_broker(
         directory_moves=DirectoryMoves(parts.logs, replicas, parts.process),
         follower_sessions=FollowerSessions(replicas, replicas.fetch_sessions.new_id, parts.process),
         groups=coordination.groups,
-        transactions=transactions.coordinators,
+        transactions=coordination.transactions,
         coordinators_elsewhere=coordination.elsewhere,
-        completion=transactions.completion,
-        markers=transactions.markers,
-        remote_transactions=transactions.remote,
-        pending_writes=PendingWrites(parts.process.loop),
         share=coordination.share,
         logs=parts.logs,
-        clock=clock,
-        loop=parts.process.loop,
-        executor=executor,
-        supervisor=parts.process.supervisor,
+        process=parts.process,
+        settings=Settings(
+            fetch_bytes_max=values[FETCH_MAX_BYTES],
+            reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
+            api_versions={
+                key: versions
+                for key, versions in claimed.items()
+                if serves_metrics or key not in TELEMETRY_KEYS
+            },
+            controller_listeners=frozenset(name.upper() for name in controllers),
+            keys_off=keys_off(protocols),
+        ),
         quotas=parts.quotas,
-        fetch_bytes_max=values[FETCH_MAX_BYTES],
-        reads_from_nearest=values[REPLICA_SELECTOR_CLASS] == RACK_AWARE_SELECTOR,
-        controller_listeners=frozenset(name.upper() for name in controllers),
-        keys_off=keys_off(protocols),
         authorizer=parts.authorizer,
         client_metrics=ClientMetrics(
             parts.feed.image,
-            clock,
+            parts.process.clock,
             bytes_max=values[TELEMETRY_MAX_BYTES],
             clients_max=values[METRICS_CLIENTS_MAX] if serves_metrics else 0,
         ),
         new_uuid=parts.environment.new_uuid,
-        api_versions={
-            key: versions
-            for key, versions in claimed.items()
-            if serves_metrics or key not in TELEMETRY_KEYS
-        },
     )

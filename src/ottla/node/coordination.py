@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.serving_coordinators import ServingCoordinators
 from ottla.coordination.share_groups import ShareGroups
+from ottla.handlers.broker import TransactionDrivers
 from ottla.node.group_coordinators import group_coordinators
 from ottla.node.node_parts import Parts
 from ottla.node.share_groups import LOOKUP_TIMEOUT_MS, make_share_groups
-from ottla.node.transaction_drivers import TransactionDrivers, transaction_drivers
+from ottla.node.transaction_drivers import transaction_drivers
 from ottla.runtime.controller import Controller
 
 if TYPE_CHECKING:

@@ -5,13 +5,15 @@ The machine is imported when this node begins to lead the first of those partiti
 broker without transactions starts faster without it.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.coordination.coordinators import Coordinators
 from ottla.coordination.marker_routes import MarkerRoutes
+from ottla.coordination.pending_writes import PendingWrites
 from ottla.coordination.remote_transactions import RemoteTransactions
 from ottla.coordination.transaction_completion import TransactionCompletion
 from ottla.coordination.transaction_markers import TransactionMarkers
+from ottla.handlers.broker import TransactionDrivers
 from ottla.machine.contract import RecordCodec, Timers
 from ottla.node.node_parts import Parts
 from ottla.protocol.topics import TRANSACTION_STATE_TOPIC
@@ -20,13 +22,6 @@ from ottla.transactions.config import TransactionConfig
 if TYPE_CHECKING:
     from ottla.groups.coordinator import GroupMachine
     from ottla.transactions.coordinator import TransactionMachine
-
-
-class TransactionDrivers(NamedTuple):
-    coordinators: "Coordinators[TransactionMachine]"
-    completion: TransactionCompletion
-    markers: TransactionMarkers
-    remote: RemoteTransactions
 
 
 def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> TransactionDrivers:
@@ -72,4 +67,6 @@ def transaction_drivers(parts: Parts, groups: "Coordinators[GroupMachine]") -> T
         parts.brokers.asking("transactions"),
         supervisor,
     )
-    return TransactionDrivers(coordinators, completion, markers, remote)
+    return TransactionDrivers(
+        coordinators, completion, markers, remote, PendingWrites(process.loop)
+    )

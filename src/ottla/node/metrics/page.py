@@ -109,7 +109,7 @@ class Page:
         yield from shares.collect(broker.share.partitions, groups_max=groups_max)
         timeout_ms = values[TRANSACTION_MAX_TIMEOUT_MS]
         yield from transactions.collect(
-            broker.transactions, replicas, now_ms, timeout_ms=timeout_ms
+            broker.transactions.coordinators, replicas, now_ms, timeout_ms=timeout_ms
         )
         yield from probes.collect(self.probed)
         yield from clients.collect(broker.client_metrics)
