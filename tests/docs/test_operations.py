@@ -19,6 +19,8 @@ PORTS = ("9092", "9093", "9094", "9095")
 PATIENT = {
     "OTTLA_BROKER_SESSION_TIMEOUT_MS": "10000",
     "OTTLA_CONTROLLER_QUORUM_FETCH_TIMEOUT_MS": "5000",
+    # Nodes are started without waiting for the one that they join.
+    "OTTLA_QUORUM_JOIN_TIMEOUT_MS": "60000",
 }
 
 # A node that was killed ends with the number of the signal.
