@@ -54,7 +54,7 @@ SEEDS_OF_PLANTS = {
 WARM = """
 import sys
 from ottla.testing.simulator.runner import Variant, run_seeds
-variant = Variant(duration_s=float(sys.argv[2]))
+variant = Variant(duration=float(sys.argv[2]))
 (outcome,) = run_seeds(iter([int(sys.argv[1])]), 1, variant)
 print(outcome.digest)
 """
