@@ -16,7 +16,7 @@ run: $(BROKER)  ## Start a broker on localhost:9092 with its data in ./data, and
 	@$(BIN)/ottla serve --data ./data --http 8080
 
 test: check  ## Every check and every test; Spark's have the machine for themselves.
-	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark
+	$(BIN)/python -m pytest -n 5 --dist loadgroup --ignore tests/spark
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark
 
 test-fast: $(READY)  ## The tests that need neither Spark nor other processes; under two minutes.
