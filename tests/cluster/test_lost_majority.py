@@ -67,6 +67,12 @@ OTHER_CAUSES = {
     "users remove": "there is no user 'alice'\n",
 }
 NO_MAJORITY = "2 of 3 nodes are down or unreachable"
+# The group has offsets in each partition, so describing it takes nodes that are dead.
+SETUP = (
+    "produce orders lamp",
+    "consume orders --group billing --no-follow",
+    "groups reset-offsets billing --topic orders --to-earliest",
+)
 AT_ONCE = 12  # Most of them wait for nodes that do not answer.
 
 Ended = subprocess.CompletedProcess[str]
@@ -78,7 +84,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ClusterProcesses(tmp_path_factory.mktemp("majority")) as cluster:
         cluster.wait_for_voters(1, 2, 3)
         create_topic(cluster, "orders", 3)
-        for words in ("produce orders lamp", "consume orders --group billing --no-follow"):
+        for words in SETUP:
             wait_until(lambda: ottla(cluster, *words.split()).returncode == 0, words)  # noqa: B023
         remaining = cluster.leader()
         first, second = sorted(set(cluster.ids) - {remaining})
