@@ -19,8 +19,8 @@ test: check  ## Every check and every test; Spark's have the machine for themsel
 	$(BIN)/python -m pytest -n 5 --dist loadgroup --ignore tests/spark
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/spark
 
-test-fast: $(READY)  ## The tests that need neither Spark nor other processes; under two minutes.
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --ignore tests/spark -m "not process"
+test-fast: $(READY)  ## The tests that need neither Spark nor other processes; about two minutes.
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --ignore tests/spark -m "not process"
 
 test-spark-versions:  ## The tests of Spark on the newest release of each minor version, or of those in SPARKS.
 	@for version in $(SPARKS); do $(MAKE) .venv-spark-$$version/.ready && \
